@@ -1,0 +1,1 @@
+"""Which graphs are the same graph: canonical form, hashes, and the merge that keeps one of each."""

@@ -1,0 +1,176 @@
+"""Every table of a warehouse: its columns, their Arrow types, and a comment on each.
+
+One declaration serves the Parquet writers, the DuckDB views and the documentation. Sort keys are stated because
+files are written sorted: equal rows give equal bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the warehouse. `measured` tables hold clock readings and stay out of a snapshot's identity."""
+
+    name: str
+    comment: str
+    columns: tuple[tuple[str, pa.DataType, str], ...]
+    sort: tuple[str, ...]
+    measured: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        fields = [pa.field(n, t, metadata={"comment": c}) for n, t, c in self.columns]
+        return pa.schema(fields, metadata={"table": self.name, "schema_version": str(SCHEMA_VERSION)})
+
+
+_S, _I32, _I64, _B, _F = pa.string(), pa.int32(), pa.int64(), pa.bool_(), pa.float64()
+
+MODELS = Table(
+    "models",
+    "Every model name seen, with the configuration it would be built from.",
+    (
+        ("source", _S, "source that lists and builds the model: timm, transformers, torchvision, ..."),
+        ("name", _S, "name inside the source"),
+        ("config_hash", _S, "xxh3-128 of what would be built; equal hashes are captured once"),
+        ("family", _S, "model family, for example resnet or bert"),
+        ("task", _S, "what the head does, for example image-classification"),
+        ("modality", _S, "vision, text, audio, video, multimodal or time-series"),
+        ("revision", _S, "version of the defining library, or commit of a hub repository"),
+        ("license", _S, "license of the model definition as the source states it"),
+        ("config", _S, "canonical JSON that config_hash covers"),
+    ),
+    ("source", "name", "revision"),
+)
+
+CAPTURES = Table(
+    "captures",
+    "One row for each configuration and variant that was traced, failed ones included.",
+    (
+        ("capture_id", _S, "xxh3-128 of config_hash and variant: the name of this capture"),
+        ("config_hash", _S, "which configuration"),
+        ("source", _S, "source of the model that stood for the configuration"),
+        ("name", _S, "name of the model that stood for the configuration"),
+        ("variant", _S, "mode-shapes-dtype-device, for example eval-static-float32-cuda"),
+        ("mode", _S, "eval or train"),
+        ("shapes", _S, "static or symbolic"),
+        ("dtype", _S, "floating-point type of weights and inputs"),
+        ("device", _S, "device traced for; cuda is traced with fake tensors and needs no GPU"),
+        ("status", _S, "complete; partial: some graphs, then a failure; failed: no graph"),
+        ("build", _S, "how the module was built: empty, meta or real"),
+        ("graph_count", _I32, "graphs that Dynamo compiled"),
+        ("break_count", _I32, "graph breaks"),
+        ("break_reasons", pa.list_(_S), "reason of each graph break, in order"),
+        ("node_count", _I64, "nodes of all graphs together"),
+        ("parameters", _I64, "scalar parameters of the module"),
+        ("torch_version", _S, "torch that traced it"),
+        ("library_version", _S, "version of the library that defines the model"),
+        ("hash_version", _I32, "version of the hash definition"),
+        ("record_version", _I32, "version of the graph record"),
+    ),
+    ("capture_id",),
+)
+
+GRAPHS = Table(
+    "graphs",
+    "Unique graphs: one row for each graph_hash.",
+    (
+        ("graph_hash", _S, "operators, literals, wiring, dtypes and shapes: the identity"),
+        ("structure_hash", _S, "the same without dtypes and tensor sizes"),
+        ("template_hash", _S, "the same without numeric literals too"),
+        ("op_hash", _S, "operator sequence in canonical order"),
+        ("capture_id", _S, "capture whose graph is stored (least by priority, then id)"),
+        ("graph_index", _I32, "which graph of that capture"),
+        ("node_count", _I32, "rows in nodes, nested graphs included"),
+        ("op_count", _I32, "calls among them"),
+        ("input_count", _I32, "inputs that are neither parameter, buffer nor symbol"),
+        ("parameter_count", _I32, "parameters and buffers among the placeholders"),
+        ("symbolic", _B, "whether any size is symbolic"),
+        ("effect_count", _I32, "mutating, random or otherwise effectful nodes"),
+        ("dtypes", pa.list_(_S), "dtypes of all tensors, sorted"),
+        ("device", _S, "device the graph was traced for"),
+        ("ops", pa.list_(_S), "distinct operators, sorted"),
+        ("hash_version", _I32, "version of the hash definition"),
+    ),
+    ("graph_hash",),
+)
+
+NODES = Table(
+    "nodes",
+    "The graphs themselves: one row a node, in reading order (see warehouse/graph/record.py).",
+    (
+        ("graph_hash", _S, "graph that the node belongs to"),
+        ("scope", _S, "empty for the graph itself; body_0, body_0.body_1 ... for nested graphs"),
+        ("idx", _I32, "row number inside its scope, from 0; a reference %k points k rows up"),
+        ("op", _S, "placeholder, call_function, call_method, get_attr, constant or output"),
+        ("target", _S, "public dotted name of the operator"),
+        ("args", _S, "positional arguments as JSON; the string %k is the value of the node k rows above"),
+        ("kwargs", _S, "keyword arguments as JSON"),
+        ("value", _S, "kind of value: tensor, tuple, symint, none ..."),
+        ("dtype", _S, "dtype of a tensor"),
+        ("shape", pa.list_(_I64), "sizes of a tensor; symbolic ones by their example value"),
+        ("expr", _S, "symbolic sizes or expression; null when static"),
+        ("stride", pa.list_(_I64), "strides in elements; null when contiguous"),
+        ("device", _S, "device type of a tensor"),
+        ("elements", _S, "JSON list of [dtype, shape] for the members of a tuple"),
+        ("effect", _I32, "order token of mutating and random nodes; null for pure nodes"),
+        ("name", _S, "placeholder: parameter path or argument name"),
+        ("role", _S, "placeholder: parameter, buffer, input or symbol"),
+        ("slot", _I32, "placeholder: position in the call signature"),
+        ("recipe", _S, "placeholder: how to draw valid values (JSON)"),
+    ),
+    ("graph_hash", "scope", "idx"),
+)
+
+OCCURRENCES = Table(
+    "occurrences",
+    "Every place where a graph occurs: duplicates keep theirs too.",
+    (
+        ("graph_hash", _S, "the graph"),
+        ("capture_id", _S, "capture in which it occurs"),
+        ("graph_index", _I32, "which graph of that capture, from 0"),
+        ("config_hash", _S, "configuration of that capture"),
+    ),
+    ("graph_hash", "capture_id", "graph_index"),
+)
+
+FAILURES = Table(
+    "failures",
+    "Every capture that did not complete, with its class.",
+    (
+        ("capture_id", _S, "capture that failed"),
+        ("config_hash", _S, "which configuration"),
+        ("source", _S, "source of the model"),
+        ("name", _S, "name of the model"),
+        ("variant", _S, "variant that failed"),
+        ("class", _S, "one of the closed list in extract/failures.py"),
+        ("stage", _S, "build, inputs, trace, record or worker"),
+        ("exception", _S, "exception type, or the signal's name"),
+        ("message", _S, "first lines of the exception, machine-specific parts removed"),
+        ("place", _S, "file, line and function where it was raised"),
+    ),
+    ("capture_id",),
+)
+
+TIMINGS = Table(
+    "timings",
+    "Clock and memory readings of captures: measurements, kept apart so that data files are reproducible.",
+    (
+        ("capture_id", _S, "capture"),
+        ("seconds", _F, "wall-clock seconds in all"),
+        ("build_seconds", _F, "building the module and its inputs"),
+        ("trace_seconds", _F, "Dynamo"),
+        ("record_seconds", _F, "recording, verifying and hashing"),
+        ("peak_mb", _F, "peak resident memory of the worker, MiB"),
+        ("started_at", pa.timestamp("us", tz="UTC"), "when it began"),
+    ),
+    ("capture_id",),
+    measured=True,
+)
+
+TABLES: dict[str, Table] = {t.name: t for t in (MODELS, CAPTURES, GRAPHS, NODES, OCCURRENCES, FAILURES, TIMINGS)}
