@@ -1,0 +1,238 @@
+"""Tracing one model with Dynamo: ModelRef and Variant in, Capture out. Never raises for what a model does.
+
+A model is built without weights (`extract.build`), its tensors become fakes on the device traced for, and
+`torch.compile` hands every graph to a backend that records it. No kernel runs: between graphs the recorded fake
+outputs are passed on. Where a forward depends on values and the model is small, real CPU tensors are used instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch._dynamo
+from torch import fx, nn
+from torch._dynamo.utils import counters
+from torch.utils import _pytree as pytree
+
+from dedup.hashes import hashes
+from extract import build
+from extract.failures import classify, clean_text
+from extract.model import Capture, CapturedGraph, ExampleInputs, Failure, ModelRef, Variant
+from extract.sources.registry import Source
+from warehouse.graph.from_fx import difference, from_graph_module
+from warehouse.graph.inputs import infer_recipes
+from warehouse.graph.literals import DTYPES
+from warehouse.graph.record import RecordError
+from warehouse.graph.to_fx import to_graph_module
+
+#: Failures of an attempt without values that real tensors may cure.
+_CURED_BY_VALUES = {"data_dependent", "fake_unsupported"}
+#: Failures of the `empty` build that the `meta` build may cure.
+_CURED_BY_META = {"out_of_memory"}
+
+
+class NodeBudgetExceeded(BaseException):
+    """Raised through Dynamo, which handles every ordinary Exception itself, when a trace has grown too long."""
+
+
+@dataclass
+class _Attempt:
+    """What one build mode gave."""
+
+    mode: str
+    graphs: list[CapturedGraph] = field(default_factory=list)
+    breaks: tuple[str, ...] = ()
+    failure: Failure | None = None
+    parameters: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def capture(source: Source, ref: ModelRef, variant: Variant, node_budget: int = 20_000) -> Capture:
+    """Trace `ref` as `variant` says.
+
+    Build modes are tried in the order of `extract.build.MODES`; the first complete attempt is kept, else the first
+    attempt with the most graphs, whose failure says why. `node_budget` bounds the nodes of all graphs together.
+    """
+    attempts: list[_Attempt] = []
+    for mode in build.MODES:
+        if attempts and not _worth_trying(mode, attempts):
+            continue
+        attempt = _Attempt(mode)
+        attempts.append(attempt)
+        _run(source, ref, variant, node_budget, attempt)
+        if attempt.failure is None:
+            break
+    best = next((a for a in attempts if a.failure is None), None) or max(attempts, key=lambda a: len(a.graphs))
+    seconds: dict[str, float] = {}
+    for attempt in attempts:
+        for stage, spent in attempt.seconds.items():
+            seconds[stage] = seconds.get(stage, 0.0) + spent
+    built = best.mode if "trace" in best.seconds or best.failure is None else ""
+    return Capture(
+        ref, variant, built, tuple(best.graphs), best.breaks, best.failure, best.parameters, seconds, peak_mb=0.0
+    )
+
+
+def _worth_trying(mode: str, attempts: list[_Attempt]) -> bool:
+    last = attempts[-1]
+    if last.failure is None or last.failure.kind in ("missing_dependency", "needs_download", "node_budget"):
+        return False
+    stage = last.failure.stage
+    if mode == "meta":
+        return stage == "build" or last.failure.kind in _CURED_BY_META
+    known = max(a.parameters for a in attempts)
+    if stage == "build":
+        return known <= build.SMALL
+    return stage == "trace" and last.failure.kind in _CURED_BY_VALUES and 0 < known <= build.SMALL
+
+
+def _run(source: Source, ref: ModelRef, variant: Variant, node_budget: int, attempt: _Attempt) -> None:
+    dtype = DTYPES[variant.dtype]
+    stage = "build"
+    try:
+        with _clock(attempt, "build"), build.building(attempt.mode, dtype):
+            module = source.build(ref)
+        module.train(variant.mode == "train")
+        attempt.parameters = build.parameter_count(module)
+        stage = "inputs"
+        with _clock(attempt, "inputs"):
+            torch.manual_seed(0)
+            inputs = source.inputs(ref, module)
+        stage = "trace"
+        _trace(module, inputs, variant, node_budget, attempt)
+    except RecordError as error:
+        attempt.failure = classify(error, "record")
+    except NodeBudgetExceeded:
+        message = f"more than {node_budget} nodes"
+        attempt.failure = Failure("node_budget", "trace", "NodeBudgetExceeded", message, "")
+    except Exception as error:  # noqa: BLE001 - whatever a model raises becomes a classed row
+        attempt.failure = classify(error, stage)
+
+
+def _trace(module: nn.Module, inputs: ExampleInputs, variant: Variant, budget: int, attempt: _Attempt) -> None:
+    known = _observations(module, inputs)
+    dtype = DTYPES[variant.dtype]
+    with contextlib.ExitStack() as stack:
+        if attempt.mode == "real":
+            module.to(dtype)
+            args, kwargs = build.cast((inputs.args, inputs.kwargs), dtype)
+        else:
+            world = build.FakeWorld(variant.device, dtype)
+            world.enter(module)
+            args, kwargs = world.inputs((inputs.args, inputs.kwargs))
+            stack.enter_context(world.mode)
+        stack.enter_context(torch.set_grad_enabled(variant.mode == "train"))
+        stack.enter_context(_tracing(budget))
+        backend = _Recorder(attempt, known, execute=attempt.mode == "real")
+        with _clock(attempt, "trace"):
+            try:
+                compiled = torch.compile(module, backend=backend, dynamic=variant.shapes == "symbolic")
+                compiled(*args, **kwargs)
+            finally:
+                reasons = counters["graph_break"]
+                attempt.breaks = tuple(clean_text(r) for r, n in reasons.items() for _ in range(n))
+        attempt.seconds["trace"] -= attempt.seconds.get("record", 0.0)  # the backend runs inside the trace
+    if not attempt.graphs:
+        attempt.failure = Failure("no_graph", "trace", "", "the forward ran without one compiled graph", "")
+
+
+class _Recorder:
+    """The Dynamo backend: records, verifies and hashes each graph, then passes fake (or real) outputs on."""
+
+    def __init__(self, attempt: _Attempt, known: dict[str, dict[str, Any]], execute: bool):
+        self.attempt, self.known, self.execute = attempt, known, execute
+
+    def __call__(self, module: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        with _clock(self.attempt, "record"):
+            self._record(module)
+        output = next(n for n in reversed(module.graph.nodes) if n.op == "output")
+        values = fx.node.map_arg(output.args[0], lambda n: n.meta.get("example_value", _UNKNOWN))
+        leaves = pytree.tree_leaves(values)
+        if self.execute or any(v is _UNKNOWN or isinstance(v, torch.SymInt | torch.SymFloat) for v in leaves):
+            return module.forward  # type: ignore[no-any-return]
+        return lambda *args: values
+
+    def _record(self, module: fx.GraphModule) -> None:
+        record = from_graph_module(module)
+        observed = {n.slot: self.known[n.name] for _, n in record.placeholders() if n.name in self.known}
+        record = infer_recipes(record, observed)  # type: ignore[arg-type]
+        rebuilt = to_graph_module(record)
+        where = difference(module, rebuilt)
+        if where is not None:
+            raise RecordError("round_trip_mismatch", where)
+        h = hashes(record)
+        graph = CapturedGraph(
+            len(self.attempt.graphs), record, h.graph_hash, h.structure_hash, h.template_hash, h.op_hash
+        )
+        self.attempt.graphs.append(graph)
+
+
+_UNKNOWN = object()
+
+
+@contextlib.contextmanager
+def _clock(attempt: _Attempt, stage: str) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        attempt.seconds[stage] = attempt.seconds.get(stage, 0.0) + time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def _tracing(node_budget: int) -> Iterator[None]:
+    """Dynamo from a clean state, with the settings every capture uses, and a bound on the nodes of all graphs."""
+    from torch._dynamo.output_graph import SubgraphTracer
+
+    create, made = SubgraphTracer.create_node, 0
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal made
+        made += 1
+        if made > node_budget:
+            raise NodeBudgetExceeded
+        return create(self, *args, **kwargs)
+
+    torch._dynamo.reset()
+    counters.clear()
+    settings = {
+        "capture_scalar_outputs": True,  # .item() becomes a node instead of a break
+        "capture_dynamic_output_shape_ops": True,  # so do nonzero and its like
+        "recompile_limit": 512,  # every layer of a model with breaks keeps its own graphs
+        "accumulated_recompile_limit": 4096,
+        "allow_rnn": True,
+    }
+    settings = {k: v for k, v in settings.items() if hasattr(torch._dynamo.config, k)}
+    SubgraphTracer.create_node = counted  # type: ignore[method-assign]
+    try:
+        with torch._dynamo.config.patch(**settings):
+            yield
+    finally:
+        SubgraphTracer.create_node = create  # type: ignore[method-assign]
+        torch._dynamo.reset()
+
+
+def _observations(module: nn.Module, inputs: ExampleInputs) -> dict[str, dict[str, Any]]:
+    """Statistics of the real buffers and inputs, by the name that their placeholder will have."""
+    named: dict[str, Any] = dict(module.named_buffers(remove_duplicate=False))
+    try:
+        bound = inspect.signature(module.forward).bind(*inputs.args, **inputs.kwargs)
+        arguments: dict[str, Any] = dict(bound.arguments)
+    except (TypeError, ValueError):
+        arguments = dict(inputs.kwargs)
+    for name, value in arguments.items():
+        for path, leaf in pytree.tree_leaves_with_path(value):
+            parts = [str(getattr(p, "key", getattr(p, "idx", getattr(p, "name", "")))) for p in path]
+            named[".".join([name, *parts])] = leaf
+    found = {}
+    for name, tensor in named.items():
+        stats = build.observed(tensor) if isinstance(tensor, torch.Tensor) else None
+        if stats is not None:
+            found[name] = stats
+    return found
