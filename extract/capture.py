@@ -97,6 +97,7 @@ def _run(source: Source, ref: ModelRef, variant: Variant, node_budget: int, atte
     stage = "build"
     try:
         with _clock(attempt, "build"), build.building(attempt.mode, dtype):
+            torch.manual_seed(0)  # real weights must not differ from run to run
             module = source.build(ref)
         module.train(variant.mode == "train")
         attempt.parameters = build.parameter_count(module)
@@ -128,15 +129,16 @@ def _trace(module: nn.Module, inputs: ExampleInputs, variant: Variant, budget: i
             args, kwargs = world.inputs((inputs.args, inputs.kwargs))
             stack.enter_context(world.mode)
         stack.enter_context(torch.set_grad_enabled(variant.mode == "train"))
-        stack.enter_context(_tracing(budget))
+        # Without a driver, operators that ask whether cuDNN would take a (fake) CUDA tensor fail; none reach a graph.
+        stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+        stack.enter_context(_tracing(budget, values=attempt.mode == "real"))
         backend = _Recorder(attempt, known, execute=attempt.mode == "real")
         with _clock(attempt, "trace"):
             try:
                 compiled = torch.compile(module, backend=backend, dynamic=variant.shapes == "symbolic")
                 compiled(*args, **kwargs)
             finally:
-                reasons = counters["graph_break"]
-                attempt.breaks = tuple(clean_text(r) for r, n in reasons.items() for _ in range(n))
+                attempt.breaks = backend.breaks()
         attempt.seconds["trace"] -= attempt.seconds.get("record", 0.0)  # the backend runs inside the trace
     if not attempt.graphs:
         attempt.failure = Failure("no_graph", "trace", "", "the forward ran without one compiled graph", "")
@@ -147,8 +149,17 @@ class _Recorder:
 
     def __init__(self, attempt: _Attempt, known: dict[str, dict[str, Any]], execute: bool):
         self.attempt, self.known, self.execute = attempt, known, execute
+        self._reasons: list[str] = []
+
+    def breaks(self) -> tuple[str, ...]:
+        """Why each graph but the last of a frame ended, and why whole frames were left to eager, in order."""
+        skipped = [_reason(text) for text, count in counters["unimplemented"].items() for _ in range(count)]
+        return tuple(self._reasons + skipped)
 
     def __call__(self, module: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        why = getattr(module, "compile_subgraph_reason", None)
+        if why is not None and why.graph_break:
+            self._reasons.append(_reason(why.reason, why.user_stack))
         with _clock(self.attempt, "record"):
             self._record(module)
         output = next(n for n in reversed(module.graph.nodes) if n.op == "output")
@@ -176,6 +187,17 @@ class _Recorder:
 _UNKNOWN = object()
 
 
+def _reason(text: str, stack: list[Any] | None = None) -> str:
+    """`title: explanation [file.py:line in function]` of a Dynamo break report."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    title = lines[0] if lines else "unknown"
+    explanation = next((line.removeprefix("Explanation:").strip() for line in lines if "Explanation:" in line), "")
+    place = ""
+    if stack:
+        place = f" [{clean_text(stack[-1].filename)}:{stack[-1].lineno} in {stack[-1].name}]"
+    return clean_text(f"{title}: {explanation}" if explanation else title) + place
+
+
 @contextlib.contextmanager
 def _clock(attempt: _Attempt, stage: str) -> Iterator[None]:
     start = time.perf_counter()
@@ -186,8 +208,12 @@ def _clock(attempt: _Attempt, stage: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _tracing(node_budget: int) -> Iterator[None]:
-    """Dynamo from a clean state, with the settings every capture uses, and a bound on the nodes of all graphs."""
+def _tracing(node_budget: int, values: bool) -> Iterator[None]:
+    """Dynamo from a clean state, with the settings every capture uses, and a bound on the nodes of all graphs.
+
+    `values`: real tensors are at hand, so reading one may break the graph, as it does by default; a fake has none to
+    read, so there `.item()` and `nonzero` become nodes with unknown results instead.
+    """
     from torch._dynamo.output_graph import SubgraphTracer
 
     create, made = SubgraphTracer.create_node, 0
@@ -202,8 +228,8 @@ def _tracing(node_budget: int) -> Iterator[None]:
     torch._dynamo.reset()
     counters.clear()
     settings = {
-        "capture_scalar_outputs": True,  # .item() becomes a node instead of a break
-        "capture_dynamic_output_shape_ops": True,  # so do nonzero and its like
+        "capture_scalar_outputs": not values,
+        "capture_dynamic_output_shape_ops": not values,
         "recompile_limit": 512,  # every layer of a model with breaks keeps its own graphs
         "accumulated_recompile_limit": 4096,
         "allow_rnn": True,

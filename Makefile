@@ -1,0 +1,52 @@
+# Every habit of the project is one command here. `make demo` and `make test` need only Python >= 3.11, pip and make.
+PYTHON ?= python3
+BIN := .venv/bin
+export DO_NOT_TRACK = 1
+export PREFECT_SERVER_ANALYTICS_ENABLED = false
+
+.PHONY: demo test test-all format lint typecheck docs bench lock clean
+
+## demo: capture the embedded models into lake/ and answer three questions
+demo: .venv/ready
+	$(BIN)/passnet refresh --models demo --warehouse lake
+
+## test: the default suite
+test: .venv/ready
+	$(BIN)/python -m pytest -m "not slow and not gpu"
+
+## test-all: the slow tests too (tests marked gpu skip themselves without a device)
+test-all: .venv/ready
+	$(BIN)/python -m pytest
+
+format: .venv/ready
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+lint: .venv/ready
+	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports
+
+typecheck: .venv/ready
+	$(BIN)/mypy
+
+## docs: make the answers in docs/queries.md again from the demo warehouse
+docs: .venv/ready
+	$(BIN)/python -m curate.ready --warehouse lake --write docs/queries.md
+
+## bench: every figure of benchmarks/README.md (about an hour on 2 cores)
+bench: .venv/ready
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+## lock: choose versions again within the ranges of pyproject.toml
+lock: .venv/ready
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+		--no-emit-index-url --no-header --no-annotate --upgrade -o requirements.lock
+
+# The environment is made again when the lock changes; the stamp is written last, so a broken install is repeated.
+.venv/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("passnet needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+clean:
+	rm -rf .venv build *.egg-info
