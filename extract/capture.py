@@ -131,7 +131,7 @@ def _trace(module: nn.Module, inputs: ExampleInputs, variant: Variant, budget: i
         stack.enter_context(torch.set_grad_enabled(variant.mode == "train"))
         # Without a driver, operators that ask whether cuDNN would take a (fake) CUDA tensor fail; none reach a graph.
         stack.enter_context(torch.backends.cudnn.flags(enabled=False))
-        stack.enter_context(_tracing(budget, values=attempt.mode == "real"))
+        stack.enter_context(tracing(budget, values=attempt.mode == "real"))
         backend = _Recorder(attempt, known, execute=attempt.mode == "real")
         with _clock(attempt, "trace"):
             try:
@@ -208,7 +208,7 @@ def _clock(attempt: _Attempt, stage: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _tracing(node_budget: int, values: bool) -> Iterator[None]:
+def tracing(node_budget: int, values: bool) -> Iterator[None]:
     """Dynamo from a clean state, with the settings every capture uses, and a bound on the nodes of all graphs.
 
     `values`: real tensors are at hand, so reading one may break the graph, as it does by default; a fake has none to

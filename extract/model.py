@@ -136,6 +136,7 @@ class Capture:
     failure      None when the capture is complete
     seconds      wall-clock seconds by stage: build, inputs, trace, record (a measurement: never part of identity)
     peak_mb      peak resident memory of the worker, MiB
+    verified     `nodes`: every graph was reloaded and compared node by node; `outputs`: also run against the module
     """
 
     ref: ModelRef
@@ -147,3 +148,4 @@ class Capture:
     parameters: int
     seconds: dict[str, float]
     peak_mb: float
+    verified: str = "nodes"

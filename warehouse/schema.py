@@ -63,6 +63,7 @@ CAPTURES = Table(
         ("device", _S, "device traced for; cuda is traced with fake tensors and needs no GPU"),
         ("status", _S, "complete; partial: some graphs, then a failure; failed: no graph"),
         ("build", _S, "how the module was built: empty, meta or real"),
+        ("verified", _S, "nodes: each graph compared node by node after reload; outputs: also run against the module"),
         ("graph_count", _I32, "graphs that Dynamo compiled"),
         ("break_count", _I32, "graph breaks"),
         ("break_reasons", pa.list_(_S), "reason of each graph break, in order"),
