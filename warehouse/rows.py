@@ -35,6 +35,26 @@ def record_rows(graph_hash: str, record: GraphRecord) -> list[dict[str, Any]]:
     return [dict(zip(_COLUMNS, row, strict=True)) for row in _rows(graph_hash, record)]
 
 
+def graph_columns(record: GraphRecord) -> dict[str, Any]:
+    """The columns of `graphs` that the record itself tells: counts, dtypes, operators, device. Nested graphs count."""
+    nodes = [node for _, graph in record.walk() for node in graph.nodes]
+    roles = [node.role for node in record.nodes if node.op == "placeholder"]
+    calls = [node for node in nodes if node.op in ("call_function", "call_method")]
+    # cuda before cpu: a graph traced for cuda may hold scalars on the CPU, never the other way round.
+    devices = {node.device for node in nodes if node.device is not None}
+    return {
+        "node_count": len(nodes),
+        "op_count": len(calls),
+        "input_count": roles.count("input"),
+        "parameter_count": roles.count("parameter") + roles.count("buffer"),
+        "symbolic": any(node.expr is not None for node in nodes),
+        "effect_count": sum(node.effect is not None for node in nodes),
+        "dtypes": sorted({node.dtype for node in nodes if node.dtype is not None}),
+        "device": max(devices, default=""),
+        "ops": sorted({node.target for node in calls}),
+    }
+
+
 def node_table(pairs: Iterable[tuple[str, GraphRecord]]) -> pa.Table:
     """An Arrow table of all records' nodes, in the order given (publishing sorts). Errors as `record_rows`."""
     columns: list[list[Any]] = [[] for _ in _COLUMNS]
