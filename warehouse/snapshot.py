@@ -292,8 +292,15 @@ class Warehouse:
             raise WarehouseError(f"the file {where} has {size} bytes instead of {file.bytes}: restore it, or {_OLDER}")
         with self._readable(file.path) as stream:
             metadata = pq.read_metadata(stream)
-            if metadata.num_rows != file.rows or metadata.schema.to_arrow_schema().names != table.schema.names:
+            if metadata.num_rows != file.rows:
                 raise WarehouseError(f"the file {where} is not the one that was published: restore it, or {_OLDER}")
+            names = metadata.schema.to_arrow_schema().names
+            if names != table.schema.names:
+                odd = sorted(set(names) ^ set(table.schema.names))
+                raise WarehouseError(
+                    f"the file {where} is not a file of the table {table.name} as this passnet knows it (columns that "
+                    f"differ: {', '.join(odd[:4]) or 'their order'}): restore it, or refresh into a new warehouse"
+                )
             if contents and file.hash is not None:
                 stream.seek(0)
                 if xxhash.xxh3_128_hexdigest(stream.read()) != file.hash:
