@@ -8,16 +8,20 @@ outputs are passed on. Where a forward depends on values and the model is small,
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
 import torch._dynamo
 from torch import fx, nn
 from torch._dynamo.utils import counters
+from torch._guards import GuardsSet
 from torch.utils import _pytree as pytree
 
 from dedup.hashes import hashes
@@ -37,8 +41,20 @@ _CURED_BY_VALUES = {"data_dependent", "fake_unsupported"}
 _CURED_BY_META = {"out_of_memory"}
 
 
+#: Files whose frames, on the way to a compiled forward, do nothing but call it.
+_TRANSPARENT = ("torch/_dynamo/eval_frame.py", "torch/nn/modules/module.py", "torch/utils/_contextlib.py")
+
+
 class NodeBudgetExceeded(BaseException):
     """Raised through Dynamo, which handles every ordinary Exception itself, when a trace has grown too long."""
+
+
+class _WholeModel(BaseException):
+    """The one graph that makes up a whole forward was recorded: guards and the call itself are not needed."""
+
+
+class _HasBreaks(BaseException):
+    """The forward has graph breaks, so it must really run, with guards, to show all of its graphs."""
 
 
 @dataclass
@@ -133,9 +149,16 @@ def _trace(module: nn.Module, inputs: ExampleInputs, variant: Variant, budget: i
         stack.enter_context(torch.backends.cudnn.flags(enabled=False))
         stack.enter_context(tracing(budget, values=attempt.mode == "real"))
         backend = _Recorder(attempt, known, execute=attempt.mode == "real")
+        compiled = torch.compile(module, backend=backend, dynamic=variant.shapes == "symbolic")
         with _clock(attempt, "trace"):
             try:
-                compiled = torch.compile(module, backend=backend, dynamic=variant.shapes == "symbolic")
+                with _unguarded():
+                    compiled(*args, **kwargs)
+            except _WholeModel:
+                pass
+            except _HasBreaks:
+                torch._dynamo.reset()
+                backend.start_over()
                 compiled(*args, **kwargs)
             finally:
                 attempt.breaks = backend.breaks()
@@ -150,6 +173,14 @@ class _Recorder:
     def __init__(self, attempt: _Attempt, known: dict[str, dict[str, Any]], execute: bool):
         self.attempt, self.known, self.execute = attempt, known, execute
         self._reasons: list[str] = []
+        self._first_try = True
+
+    def start_over(self) -> None:
+        """Forget what the first try, which stops at the first graph, has recorded."""
+        self._first_try = False
+        self._reasons.clear()
+        self.attempt.graphs.clear()
+        counters.clear()
 
     def breaks(self) -> tuple[str, ...]:
         """Why each graph but the last of a frame ended, and why whole frames were left to eager, in order."""
@@ -158,10 +189,15 @@ class _Recorder:
 
     def __call__(self, module: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         why = getattr(module, "compile_subgraph_reason", None)
-        if why is not None and why.graph_break:
+        broken = why is not None and why.graph_break
+        if self._first_try and (broken or not _outermost()):
+            raise _HasBreaks
+        if broken:
             self._reasons.append(_reason(why.reason, why.user_stack))
         with _clock(self.attempt, "record"):
             self._record(module)
+        if self._first_try:
+            raise _WholeModel
         output = next(n for n in reversed(module.graph.nodes) if n.op == "output")
         values = fx.node.map_arg(output.args[0], lambda n: n.meta.get("example_value", _UNKNOWN))
         leaves = pytree.tree_leaves(values)
@@ -185,6 +221,36 @@ class _Recorder:
 
 
 _UNKNOWN = object()
+
+
+def _outermost() -> bool:
+    """Whether the frame that Dynamo is compiling is the model's whole forward, with no eager code around it."""
+    frame: FrameType | None = sys._getframe(1)
+    files: list[str] = []
+    while frame is not None and frame.f_code is not _trace.__code__:
+        files.append(frame.f_code.co_filename)
+        frame = frame.f_back
+    for file in reversed(files):
+        if file.endswith("torch/_dynamo/convert_frame.py"):
+            return True
+        if not file.endswith(_TRANSPARENT):
+            return False
+    return False
+
+
+@contextlib.contextmanager
+def _unguarded() -> Iterator[None]:
+    """Dynamo without guards, a quarter of its time: sound only while nothing compiled is ever called."""
+    add = GuardsSet.add
+
+    def nothing(self: GuardsSet, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    GuardsSet.add = nothing  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        GuardsSet.add = add  # type: ignore[method-assign]
 
 
 def _reason(text: str, stack: list[Any] | None = None) -> str:
@@ -236,10 +302,14 @@ def tracing(node_budget: int, values: bool) -> Iterator[None]:
     }
     settings = {k: v for k, v in settings.items() if hasattr(torch._dynamo.config, k)}
     SubgraphTracer.create_node = counted  # type: ignore[method-assign]
+    collecting = gc.isenabled()
+    gc.disable()  # a trace makes millions of small objects and drops few: collecting costs a quarter of it
     try:
         with torch._dynamo.config.patch(**settings):
             yield
     finally:
+        if collecting:
+            gc.enable()
         SubgraphTracer.create_node = create  # type: ignore[method-assign]
         torch._dynamo.reset()
 

@@ -1,0 +1,193 @@
+"""Configurations of the transformers source: defaults made buildable, then cut in depth only.
+
+In: a model type. Out: a `PreTrainedConfig` whose widths, head counts and vocabulary are the library's defaults and whose
+repeated layers are cut to a few, at least one of each kind. Repeated layers give repeated subgraphs, so almost nothing
+that is unique is lost, and a 30B configuration traces in seconds. Raises LookupError for an unknown model type and
+whatever the library raises for a default configuration that is not valid.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from transformers import PreTrainedConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
+
+from extract.sources import transformers_handmade as handmade
+
+#: Layers kept of a homogeneous stack, and at most of a mixed one.
+KEPT, MOST = 2, 4
+
+#: Spellings of "number of repeated layers" (one number each). A stack in which layers skip-connect or feed a pyramid
+#: (`num_stages`, `block_configs`, ...) is not listed: cutting it would change the architecture, not its depth.
+COUNTS = (
+    "num_hidden_layers", "num_layers", "n_layer", "n_layers", "layers", "depth", "encoder_layers", "decoder_layers",
+    "num_encoder_layers", "num_decoder_layers", "encoder_num_hidden_layers", "decoder_num_hidden_layers",
+    "l_layers", "r_layers", "x_layers", "num_global_layers", "num_blocks", "resampler_depth", "num_self_attends_per_block",
+    "speech_encoder_layers", "t2u_encoder_layers", "t2u_decoder_layers", "decoder_num_layers", "num_layers_per_stack",
+    "text_encoder_num_layers", "num_spatial_layers", "num_temporal_layers", "num_auxiliary_layers", "n_input_layers",
+    "n_recurrent_layers", "n_output_layers", "pred_num_hidden_layers", "conf_num_hidden_layers",
+    "memory_attention_num_layers", "num_timestamp_prediction_layers", "prior_encoder_num_wavenet_layers",
+    "posterior_encoder_num_wavenet_layers", "perceiver_resampler_num_layers", "num_attention_layers", "num_pooler_layers",
+)  # fmt: skip
+#: Per-stage depths of hierarchical models (one number for each stage; the stages themselves stay).
+STAGES = (
+    "depths", "blocks_per_stage", "stage_num_blocks", "num_block_repeats", "block_sizes", "n_attn_blocks", "depth",
+    "num_layers", "stage_numb_of_layers", "num_hidden_layers",
+)  # fmt: skip
+#: Lists with one entry for each layer that say which kind of layer it is.
+KINDS = (
+    "layer_types", "mlp_layer_types", "layers_block_type", "attention_layers", "attn_layers", "block_types",
+    "gnn_layers_types", "no_rope_layers",
+)  # fmt: skip
+#: Numbers and index lists that must not point past the last kept layer, and where they go instead.
+FIRST_SPARSE = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
+
+
+def default(model_type: str) -> PreTrainedConfig:
+    """The library's default configuration, with what it leaves out set by hand."""
+    if model_type not in CONFIG_MAPPING_NAMES:
+        raise LookupError(f"transformers knows no model type {model_type!r}")
+    config: PreTrainedConfig = CONFIG_MAPPING[model_type](**handmade.ARGUMENTS.get(model_type, {}))
+    for part in parts(config):
+        handmade.mend(part)
+    return config
+
+
+def shrunk(model_type: str) -> PreTrainedConfig:
+    """The configuration that is built: `default` cut in depth, with private operators and missing padding mended."""
+    config = default(model_type)
+    for part in parts(config):
+        shrink(part)
+        if hasattr(part, "pad_token_id") and part.pad_token_id is None:
+            _set(part, "pad_token_id", 0)  # sequence classifiers refuse batches above one without it
+    config._experts_implementation = "batched_mm"  # the default puts an operator private to the library in the graph
+    for part in parts(config):
+        part._experts_implementation = "batched_mm"
+    return config
+
+
+def parts(config: PreTrainedConfig) -> Iterator[PreTrainedConfig]:
+    """The configuration and every configuration inside it, each once."""
+    seen: set[int] = set()
+    stack: list[Any] = [config]
+    while stack:
+        part = stack.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, PreTrainedConfig):
+            yield part
+            stack.extend(v for v in vars(part).values() if isinstance(v, PreTrainedConfig | dict | list))
+        elif isinstance(part, dict):
+            stack.extend(v for v in part.values() if isinstance(v, PreTrainedConfig))
+        else:
+            stack.extend(v for v in part if isinstance(v, PreTrainedConfig))
+
+
+def shrink(config: PreTrainedConfig) -> None:
+    """Cut one configuration (not those inside it) in depth, in place."""
+    special = SPECIAL.get(config.model_type)
+    if special is not None:
+        special(config)
+        return
+    staged = False
+    for name in STAGES:
+        value = _own(config, name)
+        if isinstance(value, list | tuple) and value and all(isinstance(v, int) for v in value):
+            _set(config, name, type(value)(min(v, KEPT) for v in value))
+            staged = True
+    if staged:  # the number of layers is the number of stages here
+        return
+    main = _count_name(config)
+    _shrink_kinds(config, main)
+    for name in COUNTS:
+        value = _own(config, name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > KEPT and name != main:
+            _set(config, name, KEPT)
+    for name in FIRST_SPARSE:
+        value = _own(config, name)
+        if isinstance(value, int) and value > 1:
+            _set(config, name, 1)  # one dense layer, then a sparse one
+
+
+def _shrink_kinds(config: PreTrainedConfig, name: str | None) -> None:
+    """Cut the main stack: keep the first layer of each kind, and slice every list with one entry a layer alike."""
+    if name is None:
+        return
+    count = getattr(config, name)
+    keep = _kept_layers(config, count)
+    for key, value in list(vars(config).items()):
+        if isinstance(value, list | tuple) and len(value) == count and key not in STAGES and count > KEPT:
+            _set(config, key, type(value)(value[i] for i in keep))
+    _set(config, name, len(keep))
+    if hasattr(config, "num_kv_shared_layers") and config.num_kv_shared_layers:
+        _set(config, "num_kv_shared_layers", 0)  # the shared tail points back at layers that were cut
+
+
+def _kept_layers(config: PreTrainedConfig, count: int) -> list[int]:
+    """Indices of the layers kept: the first of each kind, at least `KEPT` and at most `MOST`, in order."""
+    lists = [v for k in KINDS if isinstance(v := _own(config, k), list | tuple) and len(v) == count]
+    firsts: dict[tuple[Any, ...], int] = {}
+    for i in range(count):
+        firsts.setdefault(tuple(v[i] for v in lists), i)
+    keep = sorted(firsts.values())[:MOST]
+    for i in range(count):
+        if len(keep) >= KEPT:
+            break
+        if i not in keep:
+            keep.append(i)
+    return sorted(keep)
+
+
+def _count_name(config: PreTrainedConfig) -> str | None:
+    """The attribute that holds the length of the main stack, under its own spelling."""
+    mapped = config.attribute_map.get("num_hidden_layers", "num_hidden_layers")
+    for name in (mapped, *COUNTS):
+        value = _own(config, name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return name
+    return None
+
+
+def _own(config: PreTrainedConfig, name: str) -> Any:
+    """The attribute as stored; None where it is absent or computed from another."""
+    return vars(config).get(name)
+
+
+def _set(config: PreTrainedConfig, name: str, value: Any) -> None:
+    with contextlib.suppress(AttributeError, NotImplementedError):  # read-only properties follow what they are made of
+        setattr(config, name, value)
+
+
+def _keep(**values: Any) -> Callable[[PreTrainedConfig], None]:
+    """A shrinker that sets exactly these attributes."""
+
+    def apply(config: PreTrainedConfig) -> None:
+        for name, value in values.items():
+            _set(config, name, value)
+
+    return apply
+
+
+def _zamba(config: PreTrainedConfig) -> None:
+    """One Mamba layer and two hybrid ones, which share their attention block: one alone would have none to share with."""
+    hybrid = [i for i, kind in enumerate(config.layers_block_type) if kind == "hybrid"][:2]
+    config.layers_block_type = ["linear_attention", "hybrid", "linear_attention", "hybrid"][: 2 * len(hybrid)]
+    config.num_hidden_layers = len(config.layers_block_type)
+    if hasattr(config, "hybrid_layer_ids"):
+        config.hybrid_layer_ids = [i for i, kind in enumerate(config.layers_block_type) if kind == "hybrid"]
+
+
+def _cut_stage_blocks(config: PreTrainedConfig) -> None:
+    """Nothing to cut: these small networks spell out every block."""
+
+
+#: Model types whose depth is described in their own way.
+SPECIAL: dict[str, Callable[[PreTrainedConfig], None]] = {
+    "zamba": _zamba,
+    "zamba2": _zamba,
+    "maskformer": _keep(),
+}
