@@ -114,7 +114,11 @@ def decode_literal(data: Any, node: Callable[[int], Any], depth: int = 0) -> Any
             raise RecordError("record_invalid", f"expected a list of at most {MAX_ITEMS} items")
         return [decode_literal(v, node, depth + 1) for v in items]
 
-    if data is None or isinstance(data, bool | float):
+    if data is None or isinstance(data, bool):
+        return data
+    if isinstance(data, float):
+        if not math.isfinite(data):
+            raise RecordError("record_invalid", "a float that JSON cannot hold")
         return data
     if isinstance(data, int):
         if not -(2**63) <= data < 2**64:
@@ -135,7 +139,10 @@ def decode_literal(data: Any, node: Callable[[int], Any], depth: int = 0) -> Any
     if tag == "tuple":
         return tuple(many(body))
     if tag == "size":
-        return torch.Size(many(body))
+        sizes = many(body)
+        if not all(isinstance(v, int) and abs(v) < 2**63 for v in sizes):
+            raise RecordError("record_invalid", "a size holds something else than integers")
+        return torch.Size(sizes)
     if tag == "slice" and isinstance(body, list) and len(body) == 3:
         return slice(*many(body))
     if tag == "ellipsis" and body == 0:
@@ -166,7 +173,9 @@ def loads(text: str) -> Any:
 
     try:
         return json.loads(text, parse_constant=refuse)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except RecordError:
+        raise
+    except (ValueError, RecursionError) as error:  # ValueError: not JSON, or an integer of thousands of digits
         raise RecordError("record_invalid", f"arguments are not JSON: {error}") from error
 
 
