@@ -77,8 +77,8 @@ def definitions(folder: str) -> list[Path]:
 def first_line(error: BaseException) -> str:
     """DuckDB's message in one line, its suggestion of a nearer name kept."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if lines and lines[0].startswith("Traceback"):
-        return lines[-1]
+    if lines and (lines[0].startswith("Traceback") or isinstance(error, duckdb.PermissionException)):
+        return f"refused, a snapshot is read-only and alone: {lines[-1]}"
     hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
     return " ".join(lines[:1] + hints[:1]) or type(error).__name__
 
