@@ -41,7 +41,7 @@ def output(*args: Any) -> Node:
 
 
 def mlp(width: int) -> GraphRecord:
-    """Eleven rows: x, two linears with weight and bias, a norm between."""
+    """Ten rows: x, two linears with weight and bias, a norm between."""
     size = (4, width)
     return GraphRecord(
         (
