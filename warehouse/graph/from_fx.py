@@ -76,15 +76,12 @@ class _Reader:
         return self._call(node, value, ref)
 
     def _call(self, node: fx.Node, value: Any, ref: Callable[[Any], int | None]) -> Node:
-        args, kind, target = node.args, node.op, node.target
-        if target is getattr and len(args) == 2 and isinstance(args[1], str):
-            name = operators.attribute_name(args[1])
-            args = args[:1]
-        else:
-            name = operators.name_of(target, kind)
+        name, args = _called(node)
+        kind = node.op
         if name is None:
-            operators.lookup(_spelled(target, kind))  # raises, naming the nearest listed operator
-            raise RecordError("operator_not_listed", f"operator {_spelled(target, kind)} is not on the allow-list")
+            spelled = _spelled(node.target, kind)
+            operators.lookup(spelled)  # raises, naming the nearest listed operator
+            raise RecordError("operator_not_listed", f"operator {spelled} is not on the allow-list")
         encoded = [encode_literal(a, ref) for a in args]
         kwargs = {k: encode_literal(node.kwargs[k], ref) for k in sorted(node.kwargs)}
         return replace(self._value(kind, value), target=name, args=dumps(encoded), kwargs=dumps(kwargs))
@@ -138,11 +135,18 @@ def difference(a: fx.GraphModule, b: fx.GraphModule) -> str | None:
                     return f"node {i}, nested graph: {inner}"
             elif constants.encode_tensor(held) != constants.encode_tensor(other):
                 return f"node {i}: constants differ"
-        elif x.op.startswith("call_") and operators.name_of(x.target, x.op) != operators.name_of(y.target, y.op):
+        elif x.op.startswith("call_") and _called(x)[0] != _called(y)[0]:
             return f"node {i}: {x.target} against {y.target}"
         if x.op != "placeholder" and _numbered(x, number) != _numbered(y, number):
             return f"node {i} ({x.target}): arguments {_numbered(x, number)} against {_numbered(y, number)}"
     return None
+
+
+def _called(node: fx.Node) -> tuple[str | None, tuple[Any, ...]]:
+    """(stored name, arguments) of a call; reading an attribute has one name, however the graph spells it."""
+    if node.target is getattr and len(node.args) == 2 and isinstance(node.args[1], str):
+        return operators.attribute_name(node.args[1]), node.args[:1]
+    return operators.name_of(node.target, node.op), node.args
 
 
 def _numbered(node: fx.Node, number: dict[fx.Node, int]) -> str:
@@ -151,7 +155,7 @@ def _numbered(node: fx.Node, number: dict[fx.Node, int]) -> str:
     def ref(value: Any) -> int | None:
         return number[value] + 1 if isinstance(value, fx.Node) else None
 
-    args = [encode_literal(a, ref) for a in node.args]
+    args = [encode_literal(a, ref) for a in _called(node)[1]]
     return dumps([args, {k: encode_literal(v, ref) for k, v in sorted(node.kwargs.items())}])
 
 
@@ -212,6 +216,8 @@ def _attribute(module: fx.GraphModule, path: str) -> Any:
 def _spelled(target: Any, kind: str) -> str:
     if kind == "call_method":
         return f"torch.Tensor.{target}"
+    if isinstance(target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return f"torch.ops.{target}"
     if hasattr(target, "__module__") and hasattr(target, "__qualname__"):
         return f"{target.__module__}.{target.__qualname__}"
     return str(target)

@@ -46,21 +46,27 @@ class Operator:
     fn: Callable[..., Any] | str
 
 
-def _listed() -> dict[str, tuple[str, frozenset[str]]]:
+def _read() -> tuple[dict[str, tuple[str, frozenset[str]]], dict[str, str]]:
+    """(listed name -> kind and traits, other name -> listed name) of operators.txt."""
     text = resources.files("warehouse.graph").joinpath("operators.txt").read_text(encoding="utf-8")
-    found: dict[str, tuple[str, frozenset[str]]] = {}
+    listed: dict[str, tuple[str, frozenset[str]]] = {}
+    aliases: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split("#")[0].split()
         if not words:
             continue
         name, kind, *traits = words
-        if kind not in KINDS or not set(traits) <= set(TRAITS) or name in found or name.split(".")[0] not in _ROOTS:
-            raise ValueError(f"operators.txt line {number} is not `name kind [trait ...]`, or repeats a name: {line!r}")
-        found[name] = (kind, frozenset(traits))
-    return found
+        fresh = name not in listed and name not in aliases and name.split(".")[0] in _ROOTS
+        if fresh and kind == "alias" and len(traits) == 1 and traits[0] in listed:
+            aliases[name] = traits[0]
+        elif fresh and kind in KINDS and set(traits) <= set(TRAITS):
+            listed[name] = (kind, frozenset(traits))
+        else:
+            raise ValueError(f"operators.txt line {number} is malformed, or repeats a name: {line!r}")
+    return listed, aliases
 
 
-LISTED = _listed()
+LISTED, ALIASES = _read()
 
 
 def _with(trait: str) -> frozenset[str]:
@@ -85,6 +91,8 @@ def lookup(name: str) -> Operator:
 
     Raises RecordError("operator_not_listed") when it is off the list or missing from the installed torch.
     """
+    if name in ALIASES:
+        raise RecordError("operator_not_listed", f"operator {name} is stored under the name {ALIASES[name]}")
     if name not in LISTED:
         near = difflib.get_close_matches(name[:120], LISTED, n=1)
         hint = f"; the nearest listed name is {near[0]}" if near else ""
@@ -125,16 +133,21 @@ def _names() -> dict[Any, str]:
             fn = _resolve(name)
             if fn is not None:
                 found.setdefault(fn, name)
+    for name, stored in ALIASES.items():
+        fn = None if name.startswith(METHOD) else _resolve(name)
+        if fn is not None:
+            found.setdefault(fn, stored)
     return found
 
 
 def name_of(target: Any, op_kind: str) -> str | None:
     """The listed name of a live FX target (a function, builtin, torch.ops object, or method name); None if unlisted.
 
-    op_kind is the FX op: `call_function` or `call_method`. An overload is called by its packet's name.
+    op_kind is the FX op: `call_function` or `call_method`. An overload is called by its packet's name. Dynamo may call
+    a function to read an attribute (`torch.ops.aten.numpy_T`); it gets the attribute's name.
     """
     if op_kind == "call_method":
-        name = f"{METHOD}{target}"
+        name = ALIASES.get(f"{METHOD}{target}", f"{METHOD}{target}")
         return name if name in LISTED and LISTED[name][0] == "method" else None
     try:
         found = _names().get(target)
