@@ -140,7 +140,7 @@ class _Graph:
             raise RecordError("record_invalid", f"constants of more than {MAX_CONSTANT_BYTES} bytes together")
 
     def call_or_output(self, i: int, node: Node) -> None:
-        args, kwargs = decode_call(node, self.reference(i))
+        args, kwargs = decode_call(node, above(i))
         if node.op == "output":
             if len(args) != 1 or kwargs or node.target:
                 raise RecordError("record_invalid", "an output has one argument and no target")
@@ -187,20 +187,23 @@ class _Graph:
                 raise RecordError("record_invalid", f"{target} closes nothing that is open")
             started.remove(opened)
 
-    def reference(self, i: int) -> Callable[[int], Reference]:
-        def node(distance: int) -> Reference:
-            if not 1 <= distance <= i:
-                raise RecordError("record_invalid", f"reference %{distance} points outside the graph")
-            return Reference(i - distance)
-
-        return node
-
     def is_graph(self, leaf: Any) -> bool:
         return isinstance(leaf, Reference) and self.record.nodes[leaf.row].op == "get_attr"
 
     def no_graphs(self, values: Any) -> None:
         if any(self.is_graph(leaf) for leaf in leaves(values)):
             raise RecordError("record_invalid", "a nested graph where a value belongs")
+
+
+def above(row: int) -> Callable[[int], Reference]:
+    """What `%k` means in `row`, refusing references that leave the graph."""
+
+    def reference(distance: int) -> Reference:
+        if not 1 <= distance <= row:
+            raise RecordError("record_invalid", f"reference %{distance} points outside the graph")
+        return Reference(row - distance)
+
+    return reference
 
 
 def decode_call(node: Node, reference: Callable[[int], Any]) -> tuple[list[Any], dict[str, Any]]:
