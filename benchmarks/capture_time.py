@@ -88,7 +88,11 @@ def main() -> None:
         seconds = {way: measured(way, name) for way in ways}
         ratios.append(seconds[real] / seconds[ours])
         print(f"{name:44} {seconds[ours]:8.2f} {seconds[real]:8.2f} {ratios[-1]:6.2f}", flush=True)
-    summary = {"models": len(names), "median_ratio": round(statistics.median(ratios), 2), "least": round(min(ratios), 2)}
+    summary = {
+        "models": len(names),
+        "median_ratio": round(statistics.median(ratios), 2),
+        "least": round(min(ratios), 2),
+    }
     print(json.dumps(summary))
 
 

@@ -13,7 +13,7 @@ Nothing is initialised: the values of weights never reach a captured graph.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -177,23 +177,3 @@ def observed(tensor: torch.Tensor) -> dict[str, Any] | None:
         arange = torch.arange(tensor.shape[-1], dtype=torch.float64)
         stats["is_arange"] = bool((row - row[0] == arange).all()) and tensor.shape[-1] > 1
     return stats
-
-
-def build_first(
-    build: Callable[[], nn.Module], dtype: torch.dtype, modes: tuple[str, ...] = MODES
-) -> tuple[nn.Module, str, list[tuple[str, Exception]]]:
-    """Build under the first mode that works: (module, mode, [(mode, error)] of those that did not).
-
-    Raises the first mode's error when none works, with the others noted on it.
-    """
-    errors: list[tuple[str, Exception]] = []
-    for mode in modes:
-        try:
-            with building(mode, dtype):
-                return build(), mode, errors
-        except Exception as error:  # noqa: BLE001 - any constructor may raise anything; the caller classes it
-            errors.append((mode, error))
-    first = errors[0][1]
-    for mode, error in errors[1:]:
-        first.add_note(f"{mode}: {type(error).__name__}: {str(error)[:200]}")
-    raise first

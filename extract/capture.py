@@ -8,25 +8,22 @@ outputs are passed on. Where a forward depends on values and the model is small,
 from __future__ import annotations
 
 import contextlib
-import gc
 import inspect
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 import torch
 import torch._dynamo
 from torch import fx, nn
 from torch._dynamo.utils import counters
-from torch._guards import GuardsSet
 from torch.utils import _pytree as pytree
 
 from dedup.hashes import hashes
 from extract import build
-from extract.failures import classify, clean_text
+from extract.dynamo import NodeBudgetExceeded, break_reason, device_stands_by, outermost, tracing, unguarded
+from extract.failures import classify
 from extract.model import Capture, CapturedGraph, ExampleInputs, Failure, ModelRef, Variant
 from extract.sources.registry import Source
 from warehouse.graph.from_fx import difference, from_graph_module
@@ -39,14 +36,6 @@ from warehouse.graph.to_fx import to_graph_module
 _CURED_BY_VALUES = {"data_dependent", "fake_unsupported"}
 #: Failures of the `empty` build that the `meta` build may cure.
 _CURED_BY_META = {"out_of_memory"}
-
-
-#: Files whose frames, on the way to a compiled forward, do nothing but call it.
-_TRANSPARENT = ("torch/_dynamo/eval_frame.py", "torch/nn/modules/module.py", "torch/utils/_contextlib.py")
-
-
-class NodeBudgetExceeded(BaseException):
-    """Raised through Dynamo, which handles every ordinary Exception itself, when a trace has grown too long."""
 
 
 class _WholeModel(BaseException):
@@ -65,7 +54,7 @@ class _Attempt:
     graphs: list[CapturedGraph] = field(default_factory=list)
     breaks: tuple[str, ...] = ()
     failure: Failure | None = None
-    parameters: int = 0
+    parameters: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -90,9 +79,8 @@ def capture(source: Source, ref: ModelRef, variant: Variant, node_budget: int = 
         for stage, spent in attempt.seconds.items():
             seconds[stage] = seconds.get(stage, 0.0) + spent
     built = best.mode if "trace" in best.seconds or best.failure is None else ""
-    return Capture(
-        ref, variant, built, tuple(best.graphs), best.breaks, best.failure, best.parameters, seconds, peak_mb=0.0
-    )
+    size = best.parameters or 0
+    return Capture(ref, variant, built, tuple(best.graphs), best.breaks, best.failure, size, seconds, peak_mb=0.0)
 
 
 def _worth_trying(mode: str, attempts: list[_Attempt]) -> bool:
@@ -102,10 +90,10 @@ def _worth_trying(mode: str, attempts: list[_Attempt]) -> bool:
     stage = last.failure.stage
     if mode == "meta":
         return stage == "build" or last.failure.kind in _CURED_BY_META
-    known = max(a.parameters for a in attempts)
-    if stage == "build":
-        return known <= build.SMALL
-    return stage == "trace" and last.failure.kind in _CURED_BY_VALUES and 0 < known <= build.SMALL
+    sizes = [a.parameters for a in attempts if a.parameters is not None]
+    if stage == "build":  # nothing is known of its size: the worker's memory cap decides
+        return not sizes or max(sizes) <= build.SMALL
+    return stage == "trace" and last.failure.kind in _CURED_BY_VALUES and max(sizes) <= build.SMALL
 
 
 def _run(source: Source, ref: ModelRef, variant: Variant, node_budget: int, attempt: _Attempt) -> None:
@@ -128,7 +116,7 @@ def _run(source: Source, ref: ModelRef, variant: Variant, node_budget: int, atte
     except NodeBudgetExceeded:
         message = f"more than {node_budget} nodes"
         attempt.failure = Failure("node_budget", "trace", "NodeBudgetExceeded", message, "")
-    except Exception as error:  # noqa: BLE001 - whatever a model raises becomes a classed row
+    except Exception as error:  # whatever a model raises becomes a classed row
         attempt.failure = classify(error, stage)
 
 
@@ -145,14 +133,13 @@ def _trace(module: nn.Module, inputs: ExampleInputs, variant: Variant, budget: i
             args, kwargs = world.inputs((inputs.args, inputs.kwargs))
             stack.enter_context(world.mode)
         stack.enter_context(torch.set_grad_enabled(variant.mode == "train"))
-        # Without a driver, operators that ask whether cuDNN would take a (fake) CUDA tensor fail; none reach a graph.
-        stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+        stack.enter_context(device_stands_by())
         stack.enter_context(tracing(budget, values=attempt.mode == "real"))
         backend = _Recorder(attempt, known, execute=attempt.mode == "real")
         compiled = torch.compile(module, backend=backend, dynamic=variant.shapes == "symbolic")
         with _clock(attempt, "trace"):
             try:
-                with _unguarded():
+                with unguarded():
                     compiled(*args, **kwargs)
             except _WholeModel:
                 pass
@@ -184,16 +171,16 @@ class _Recorder:
 
     def breaks(self) -> tuple[str, ...]:
         """Why each graph but the last of a frame ended, and why whole frames were left to eager, in order."""
-        skipped = [_reason(text) for text, count in counters["unimplemented"].items() for _ in range(count)]
+        skipped = [break_reason(text) for text, count in counters["unimplemented"].items() for _ in range(count)]
         return tuple(self._reasons + skipped)
 
     def __call__(self, module: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         why = getattr(module, "compile_subgraph_reason", None)
         broken = why is not None and why.graph_break
-        if self._first_try and (broken or not _outermost()):
+        if self._first_try and (broken or not outermost(_trace.__code__)):
             raise _HasBreaks
         if broken:
-            self._reasons.append(_reason(why.reason, why.user_stack))
+            self._reasons.append(break_reason(why.reason, why.user_stack))
         with _clock(self.attempt, "record"):
             self._record(module)
         if self._first_try:
@@ -223,47 +210,6 @@ class _Recorder:
 _UNKNOWN = object()
 
 
-def _outermost() -> bool:
-    """Whether the frame that Dynamo is compiling is the model's whole forward, with no eager code around it."""
-    frame: FrameType | None = sys._getframe(1)
-    files: list[str] = []
-    while frame is not None and frame.f_code is not _trace.__code__:
-        files.append(frame.f_code.co_filename)
-        frame = frame.f_back
-    for file in reversed(files):
-        if file.endswith("torch/_dynamo/convert_frame.py"):
-            return True
-        if not file.endswith(_TRANSPARENT):
-            return False
-    return False
-
-
-@contextlib.contextmanager
-def _unguarded() -> Iterator[None]:
-    """Dynamo without guards, a quarter of its time: sound only while nothing compiled is ever called."""
-    add = GuardsSet.add
-
-    def nothing(self: GuardsSet, *args: Any, **kwargs: Any) -> None:
-        return None
-
-    GuardsSet.add = nothing  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        GuardsSet.add = add  # type: ignore[method-assign]
-
-
-def _reason(text: str, stack: list[Any] | None = None) -> str:
-    """`title: explanation [file.py:line in function]` of a Dynamo break report."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    title = lines[0] if lines else "unknown"
-    explanation = next((line.removeprefix("Explanation:").strip() for line in lines if "Explanation:" in line), "")
-    place = ""
-    if stack:
-        place = f" [{clean_text(stack[-1].filename)}:{stack[-1].lineno} in {stack[-1].name}]"
-    return clean_text(f"{title}: {explanation}" if explanation else title) + place
-
-
 @contextlib.contextmanager
 def _clock(attempt: _Attempt, stage: str) -> Iterator[None]:
     start = time.perf_counter()
@@ -271,47 +217,6 @@ def _clock(attempt: _Attempt, stage: str) -> Iterator[None]:
         yield
     finally:
         attempt.seconds[stage] = attempt.seconds.get(stage, 0.0) + time.perf_counter() - start
-
-
-@contextlib.contextmanager
-def tracing(node_budget: int, values: bool) -> Iterator[None]:
-    """Dynamo from a clean state, with the settings every capture uses, and a bound on the nodes of all graphs.
-
-    `values`: real tensors are at hand, so reading one may break the graph, as it does by default; a fake has none to
-    read, so there `.item()` and `nonzero` become nodes with unknown results instead.
-    """
-    from torch._dynamo.output_graph import SubgraphTracer
-
-    create, made = SubgraphTracer.create_node, 0
-
-    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal made
-        made += 1
-        if made > node_budget:
-            raise NodeBudgetExceeded
-        return create(self, *args, **kwargs)
-
-    torch._dynamo.reset()
-    counters.clear()
-    settings = {
-        "capture_scalar_outputs": not values,
-        "capture_dynamic_output_shape_ops": not values,
-        "recompile_limit": 512,  # every layer of a model with breaks keeps its own graphs
-        "accumulated_recompile_limit": 4096,
-        "allow_rnn": True,
-    }
-    settings = {k: v for k, v in settings.items() if hasattr(torch._dynamo.config, k)}
-    SubgraphTracer.create_node = counted  # type: ignore[method-assign]
-    collecting = gc.isenabled()
-    gc.disable()  # a trace makes millions of small objects and drops few: collecting costs a quarter of it
-    try:
-        with torch._dynamo.config.patch(**settings):
-            yield
-    finally:
-        if collecting:
-            gc.enable()
-        SubgraphTracer.create_node = create  # type: ignore[method-assign]
-        torch._dynamo.reset()
 
 
 def _observations(module: nn.Module, inputs: ExampleInputs) -> dict[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from dedup.hashes import hashes
 from extract import build
-from extract.capture import tracing
+from extract.dynamo import tracing
 from extract.model import Capture
 from extract.sources.registry import Source
 from warehouse.graph.devices import on_device
@@ -37,7 +37,9 @@ LARGEST = 60_000_000
 def sampled(capture: Capture) -> bool:
     """Whether this capture belongs to the share that is run: decided by its config_hash, so always the same ones."""
     chosen = int(capture.ref.config_hash[:8], 16) % SHARE == 0
-    return chosen and capture.failure is None and 0 < capture.parameters <= LARGEST and capture.variant.shapes == "static"
+    return (
+        chosen and capture.failure is None and 0 < capture.parameters <= LARGEST and capture.variant.shapes == "static"
+    )
 
 
 def outputs_equal(source: Source, capture: Capture) -> bool:

@@ -43,6 +43,7 @@ class TimmSource:
         cfg = get_pretrained_cfg(name, allow_unregistered=True)
         base = get_pretrained_cfg(architecture, allow_unregistered=True)
         config = {
+            "library": f"timm {timm.__version__}",
             "architecture": architecture,
             "input_size": list(_input_size(cfg)),
             "num_classes": cfg.num_classes if cfg else base.num_classes,
@@ -54,7 +55,7 @@ class TimmSource:
             family=_family(architecture),
             task="image-classification" if config["num_classes"] else "image-features",
             modality="vision",
-            revision=f"timm {timm.__version__}",
+            revision=config["library"],
             license=(cfg.license if cfg and cfg.license else "apache-2.0"),
         )
 

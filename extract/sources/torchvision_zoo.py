@@ -80,14 +80,17 @@ class TorchvisionSource:
         kind = _kind(name)
         size = SIZES.get(name, KIND_SIZES.get(kind, 224))
         task, modality, _ = KINDS[kind]
+        library = f"torchvision {torchvision.__version__.split('+')[0]}"
         return ModelRef(
             source=self.name,
             name=name,
-            config=canonical_config({"builder": f"{builder.__module__}.{builder.__name__}", "size": size}),
+            config=canonical_config(
+                {"library": library, "builder": f"{builder.__module__}.{builder.__name__}", "size": size}
+            ),
             family=builder.__module__.rsplit(".", 1)[-1],
             task=task,
             modality=modality,
-            revision=f"torchvision {torchvision.__version__.split('+')[0]}",
+            revision=library,
             license="bsd-3-clause",
         )
 
