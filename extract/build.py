@@ -142,7 +142,8 @@ class FakeWorld:
     def enter(self, module: nn.Module) -> None:
         """Replace every parameter and buffer of `module` by its fake, in place."""
         for part in module.modules():
-            for table in (part._parameters, part._buffers):
+            tables: tuple[dict[str, Any], ...] = (part._parameters, part._buffers)
+            for table in tables:
                 for name, held in table.items():
                     if held is not None:
                         table[name] = self.fake(held)

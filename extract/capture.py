@@ -176,10 +176,10 @@ class _Recorder:
 
     def __call__(self, module: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         why = getattr(module, "compile_subgraph_reason", None)
-        broken = why is not None and why.graph_break
+        broken = bool(why and why.graph_break)
         if self._first_try and (broken or not outermost(_trace.__code__)):
             raise _HasBreaks
-        if broken:
+        if why is not None and broken:
             self._reasons.append(break_reason(why.reason, why.user_stack))
         with _clock(self.attempt, "record"):
             self._record(module)

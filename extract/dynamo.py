@@ -49,7 +49,7 @@ def tracing(node_budget: int, values: bool) -> Iterator[None]:
 
     torch._dynamo.reset()
     counters.clear()
-    settings = {
+    settings: dict[str, Any] = {
         "capture_scalar_outputs": not values,
         "capture_dynamic_output_shape_ops": not values,
         "recompile_limit": 512,  # every layer of a model with breaks keeps its own graphs

@@ -168,7 +168,7 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def _rows(relation: Answer, batch_rows: int) -> Iterator[tuple[Any, ...]]:
-    while relation.description and (batch := relation.fetchmany(batch_rows)):
+    while batch := relation.fetchmany(batch_rows):
         yield from batch
 
 

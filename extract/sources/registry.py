@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator
 from importlib import import_module, metadata
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from torch import nn
 
@@ -46,7 +46,7 @@ class UnknownSource(LookupError):
 
 
 _REGISTERED: dict[str, type[Source]] = {}
-_S = TypeVar("_S", bound=type)
+_S = TypeVar("_S", bound=type[Any])
 
 
 def register(name: str) -> Callable[[_S], _S]:

@@ -11,7 +11,7 @@ from functools import cache
 
 import timm
 import torch
-from timm.models import get_arch_name, get_pretrained_cfg, model_entrypoint
+from timm.models import PretrainedCfg, get_arch_name, get_pretrained_cfg, model_entrypoint
 from torch import nn
 
 from extract.model import ExampleInputs, ModelRef, canonical_config
@@ -40,39 +40,41 @@ class TimmSource:
 
     def ref(self, name: str) -> ModelRef:
         architecture = get_arch_name(name)
-        cfg = get_pretrained_cfg(name, allow_unregistered=True)
-        base = get_pretrained_cfg(architecture, allow_unregistered=True)
+        cfg = _pretrained_cfg(name)
+        library = f"timm {timm.__version__}"
         config = {
-            "library": f"timm {timm.__version__}",
+            "library": library,
             "architecture": architecture,
-            "input_size": list(_input_size(cfg)),
-            "num_classes": cfg.num_classes if cfg else base.num_classes,
+            "input_size": list(cfg.input_size),
+            "num_classes": cfg.num_classes,
         }
         return ModelRef(
             source=self.name,
             name=name,
             config=canonical_config(config),
             family=_family(architecture),
-            task="image-classification" if config["num_classes"] else "image-features",
+            task="image-classification" if cfg.num_classes else "image-features",
             modality="vision",
-            revision=config["library"],
-            license=(cfg.license if cfg and cfg.license else "apache-2.0"),
+            revision=library,
+            license=cfg.license or "apache-2.0",
         )
 
     def build(self, ref: ModelRef) -> nn.Module:
-        cfg = get_pretrained_cfg(ref.name, allow_unregistered=True)
-        kwargs = {} if cfg is None else {"num_classes": cfg.num_classes}
-        module: nn.Module = timm.create_model(ref.name, pretrained=False, **kwargs)
+        classes = _pretrained_cfg(ref.name).num_classes
+        module: nn.Module = timm.create_model(ref.name, pretrained=False, num_classes=classes)
         return module
 
     def inputs(self, ref: ModelRef, model: nn.Module) -> ExampleInputs:
-        """One image (1, channels, height, width) in the size the configuration was made for."""
-        cfg = get_pretrained_cfg(ref.name, allow_unregistered=True)
-        return ExampleInputs((torch.zeros(1, *_input_size(cfg)),))
+        """One image (batch, channels, height, width) in the size the configuration was made for.
+
+        Two images in train mode: batch statistics of one value have no variance.
+        """
+        return ExampleInputs((torch.randn(2 if model.training else 1, *_pretrained_cfg(ref.name).input_size),))
 
 
-def _input_size(cfg: object) -> tuple[int, int, int]:
-    return tuple(getattr(cfg, "input_size", None) or (3, 224, 224))  # type: ignore[return-value]
+def _pretrained_cfg(name: str) -> PretrainedCfg:
+    """The default configuration of a name; an architecture without one gets timm's own defaults."""
+    return get_pretrained_cfg(name, allow_unregistered=True) or PretrainedCfg()
 
 
 @cache

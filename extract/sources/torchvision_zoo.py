@@ -16,27 +16,27 @@ from extract.model import ExampleInputs, ModelRef, canonical_config
 from extract.sources.registry import register
 
 
-def _image(size: int) -> ExampleInputs:
-    return ExampleInputs((torch.rand(1, 3, size, size),))
+def _image(size: int, batch: int) -> ExampleInputs:
+    return ExampleInputs((torch.rand(batch, 3, size, size),))
 
 
-def _detection(size: int) -> ExampleInputs:
+def _detection(size: int, batch: int) -> ExampleInputs:
     """Detectors take a list of images (3, height, width)."""
-    return ExampleInputs(([torch.rand(3, size, size)],))
+    return ExampleInputs(([torch.rand(3, size, size) for _ in range(batch)],))
 
 
-def _video(size: int) -> ExampleInputs:
+def _video(size: int, batch: int) -> ExampleInputs:
     """(batch, channels, frames, height, width); sixteen frames, as the video models were trained with."""
-    return ExampleInputs((torch.rand(1, 3, 16, size, size),))
+    return ExampleInputs((torch.rand(batch, 3, 16, size, size),))
 
 
-def _flow(size: int) -> ExampleInputs:
+def _flow(size: int, batch: int) -> ExampleInputs:
     """Two frames; RAFT wants sizes divisible by 8 and at least 128 pixels."""
-    return ExampleInputs((torch.rand(1, 3, size, size), torch.rand(1, 3, size, size)))
+    return ExampleInputs((torch.rand(batch, 3, size, size), torch.rand(batch, 3, size, size)))
 
 
-#: Sub-package of torchvision.models -> (task, modality, inputs for a size).
-KINDS: dict[str, tuple[str, str, Callable[[int], ExampleInputs]]] = {
+#: Sub-package of torchvision.models -> (task, modality, inputs for a size and a batch).
+KINDS: dict[str, tuple[str, str, Callable[[int, int], ExampleInputs]]] = {
     "detection": ("object-detection", "vision", _detection),
     "segmentation": ("semantic-segmentation", "vision", _image),
     "video": ("video-classification", "video", _video),
@@ -103,4 +103,5 @@ class TorchvisionSource:
 
     def inputs(self, ref: ModelRef, model: nn.Module) -> ExampleInputs:
         kind = _kind(ref.name)
-        return KINDS[kind][2](SIZES.get(ref.name, KIND_SIZES.get(kind, 224)))
+        # Two in train mode: batch statistics of one value have no variance.
+        return KINDS[kind][2](SIZES.get(ref.name, KIND_SIZES.get(kind, 224)), 2 if model.training else 1)

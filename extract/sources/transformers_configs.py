@@ -42,6 +42,14 @@ KINDS = (
     "layer_types", "mlp_layer_types", "layers_block_type", "attention_layers", "attn_layers", "block_types",
     "gnn_layers_types", "no_rope_layers",
 )  # fmt: skip
+#: Lists of layer indices whose outputs are read: all must stay, so as many layers stay.
+TAPS = ("backbone_out_indices", "extract_layers", "intermediate_layers_indices", "intermediate_hook_ids", "out_layers")
+#: Lists of layer indices at which a layer is of another kind, or something is added.
+MARKS = (
+    "deepstack_visual_indexes", "fullatt_block_indexes", "global_attn_indexes", "cross_attention_layers",
+    "window_block_indices", "window_block_indexes", "global_attention_blocks", "residual_block_indices", "mlp_only_layers",
+    "moe_layers",
+)  # fmt: skip
 #: Numbers and index lists that must not point past the last kept layer, and where they go instead.
 FIRST_SPARSE = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
 
@@ -118,24 +126,48 @@ def _shrink_kinds(config: PreTrainedConfig, name: str | None) -> None:
     if name is None:
         return
     count = getattr(config, name)
-    keep = _kept_layers(config, count)
-    for key, value in list(vars(config).items()):
-        if isinstance(value, list | tuple) and len(value) == count and key not in STAGES and count > KEPT:
-            _set(config, key, type(value)(value[i] for i in keep))
-    _set(config, name, len(keep))
-    if hasattr(config, "num_kv_shared_layers") and config.num_kv_shared_layers:
+    taps = {key: value for key in TAPS if _indices(value := _own(config, key))}
+    marks = {key: value for key in MARKS if _indices(value := _own(config, key))}
+    outputs = list(getattr(config, "out_indices", None) or []) if hasattr(config, "stage_names") else []
+    read = max([len(v) for v in taps.values()] + [len(outputs)], default=0)
+    keep = _kept_layers(config, count, read, list(marks.values()))
+    if len(keep) < count:
+        for key, value in list(vars(config).items()):
+            if isinstance(value, list | tuple) and len(value) == count and key not in (*STAGES, *TAPS, *MARKS):
+                _set(config, key, type(value)(value[i] for i in keep))
+        for key, value in marks.items():
+            _set(config, key, type(value)(keep.index(i) for i in value if i in keep))
+        for key, value in taps.items():
+            _set(config, key, _last(value, len(keep)))
+        _set(config, name, len(keep))
+        if outputs:
+            config.stage_names = ["stem", *(f"stage{i + 1}" for i in range(len(keep)))]
+            config.set_output_features_output_indices(out_indices=_last(outputs, len(keep) + 1), out_features=None)
+    if getattr(config, "num_kv_shared_layers", 0):
         _set(config, "num_kv_shared_layers", 0)  # the shared tail points back at layers that were cut
 
 
-def _kept_layers(config: PreTrainedConfig, count: int) -> list[int]:
-    """Indices of the layers kept: the first of each kind, at least `KEPT` and at most `MOST`, in order."""
+def _indices(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(v, int) for v in value)
+
+
+def _last(taps: Any, layers: int) -> Any:
+    """As many layer indices as `taps` has, moved to the end of a stack of `layers`; negative ones stay as they are."""
+    if all(t < layers for t in taps):
+        return taps
+    first = max(layers - len(taps), 0)
+    return type(taps)(t if t < 0 else min(first + i, layers - 1) for i, t in enumerate(taps))
+
+
+def _kept_layers(config: PreTrainedConfig, count: int, read: int, marks: list[Any]) -> list[int]:
+    """Indices of the layers kept, in order: the first of each kind, at least `KEPT` (and as many as are read out)."""
     lists = [v for k in KINDS if isinstance(v := _own(config, k), list | tuple) and len(v) == count]
     firsts: dict[tuple[Any, ...], int] = {}
     for i in range(count):
-        firsts.setdefault(tuple(v[i] for v in lists), i)
+        firsts.setdefault((*(v[i] for v in lists), *(i in m for m in marks)), i)
     keep = sorted(firsts.values())[:MOST]
     for i in range(count):
-        if len(keep) >= KEPT:
+        if len(keep) >= max(KEPT, min(read, MOST)):
             break
         if i not in keep:
             keep.append(i)
@@ -181,13 +213,9 @@ def _zamba(config: PreTrainedConfig) -> None:
         config.hybrid_layer_ids = [i for i, kind in enumerate(config.layers_block_type) if kind == "hybrid"]
 
 
-def _cut_stage_blocks(config: PreTrainedConfig) -> None:
-    """Nothing to cut: these small networks spell out every block."""
-
-
 #: Model types whose depth is described in their own way.
 SPECIAL: dict[str, Callable[[PreTrainedConfig], None]] = {
     "zamba": _zamba,
     "zamba2": _zamba,
-    "maskformer": _keep(),
+    "cvt": _keep(depth=(1, 2, 3)),  # drop rates are read at the stage's own index: stage i needs more than i blocks
 }

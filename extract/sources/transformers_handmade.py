@@ -11,7 +11,10 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
-_VQ_TOKENS = {"<image>": 8711, **{f"IMGIMG{''.join('ABCDEFGHIJ'[int(d)] for d in str(i))}Z": 4 + i for i in range(8192)}}
+_VQ_TOKENS = {
+    "<image>": 8711,
+    **{f"IMGIMG{''.join('ABCDEFGHIJ'[int(d)] for d in str(i))}Z": 4 + i for i in range(8192)},
+}
 _EMU_TOKENS = {"<image>": 151_851, **{f"<|visual token {i:06d}|>": 151_854 + i for i in range(32_768)}}
 _EMU_TOKENS["<|extra_200|>"] = 151_846
 

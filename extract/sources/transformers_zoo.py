@@ -10,6 +10,7 @@ import difflib
 import os
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read by the library on import: building never reaches for a hub
@@ -79,8 +80,14 @@ class TransformersSource:
 
     def build(self, ref: ModelRef) -> nn.Module:
         model_type, name = ref.name.split("/")
-        cls = getattr(transformers, name)
-        module: nn.Module = cls(configs.shrunk(model_type))
+        config = configs.shrunk(model_type)
+        cls = getattr(transformers, name, None)
+        if cls is None:  # a few classes are mapped but not exported
+            cls = getattr(import_module(type(config).__module__.replace("configuration_", "modeling_")), name)
+        wanted = cls.config_class
+        if wanted is not None and not isinstance(config, wanted):  # mapped to the whole, made from a part of it
+            config = next((part for part in configs.parts(config) if isinstance(part, wanted)), config)
+        module: nn.Module = cls(config)
         return module
 
     def inputs(self, ref: ModelRef, model: nn.Module) -> ExampleInputs:

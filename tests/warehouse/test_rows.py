@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse import tiny
@@ -27,12 +27,13 @@ flat = st.builds(GraphRecord, st.lists(nodes, min_size=1, max_size=4).map(tuple)
 records = st.recursive(
     flat,
     lambda inner: st.builds(
-        GraphRecord, st.lists(nodes, min_size=1, max_size=3).map(tuple), st.lists(inner, max_size=12).map(tuple)
+        GraphRecord, st.lists(nodes, min_size=1, max_size=3).map(tuple), st.lists(inner, max_size=11).map(tuple)
     ),
-    max_leaves=20,
+    max_leaves=12,
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(texts, records, max_size=3), st.randoms())
 def test_records_come_back_exactly_whatever_the_order_of_rows(held: dict[str, GraphRecord], random: Any) -> None:
     table = node_table(held.items())

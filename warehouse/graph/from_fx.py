@@ -19,6 +19,8 @@ from warehouse.graph.literals import DTYPE_NAMES, dumps, encode_literal
 from warehouse.graph.record import GraphRecord, Node, RecordError
 
 _SYMBOL = re.compile(r"\b([a-z]+)(\d+)\b")
+#: Calls that only count how often an API is used: they take no tensors, give nothing, and are left out of records.
+_IGNORED = (torch._C._log_api_usage_once,)
 _SOURCE_KEY = re.compile(r"\['([^']*)'\]|\[(\d+)\]|\.(\w+)")
 
 
@@ -162,14 +164,14 @@ def _numbered(node: fx.Node, number: dict[fx.Node, int]) -> str:
 def _call_order(graph: fx.Graph) -> Iterator[fx.Node]:
     """Placeholders first, then every other node: what execution sees."""
     yield from (n for n in graph.nodes if n.op == "placeholder")
-    yield from (n for n in graph.nodes if n.op != "placeholder")
+    yield from (n for n in graph.nodes if n.op != "placeholder" and n.target not in _IGNORED)
 
 
 def _reading_order(graph: fx.Graph) -> Iterator[tuple[fx.Node, int]]:
     """(node, slot) with each placeholder directly before its first user; slot is -1 for other nodes."""
     waiting = {n: i for i, n in enumerate(n for n in graph.nodes if n.op == "placeholder")}
     for node in graph.nodes:
-        if node.op == "placeholder":
+        if node.op == "placeholder" or node.target in _IGNORED:
             continue
         wanted = waiting if node.op == "output" else [n for n in node.all_input_nodes if n in waiting]
         for placeholder in sorted(wanted, key=lambda n: waiting[n]):
@@ -186,7 +188,7 @@ def _distance(row_of: dict[fx.Node, int], here: int) -> Callable[[Any], int | No
     return ref
 
 
-def _origin(node: fx.Node, value: Any) -> dict[str, str]:
+def _origin(node: fx.Node, value: Any) -> dict[str, Any]:
     """Name and role of a placeholder, read from the Dynamo source it stands for."""
     grapharg = node.meta.get("grapharg")
     source = getattr(grapharg, "source", None) or getattr(node, "_dynamo_source", None)

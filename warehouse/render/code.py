@@ -109,7 +109,8 @@ def _call(node: Node, idx: int, name_of: list[str]) -> str:
     args, kwargs = arguments(node, idx, name_of)
     if node.op == "constant":
         return f"constant({', '.join(args)})"[:400]
-    target = ".".join(identifier(part) if not part.startswith("__") else part for part in node.target.split("."))
+    # The underscores of a target say what it does (`relu_`, `__and__`): they stay.
+    target = re.sub(r"[^0-9A-Za-z_.]+", "_", node.target)[:200] or "unknown"
     short = target.rsplit(".", 1)[-1]
     if target.startswith(("operator.", "_operator.")):
         if short in _INFIX and len(args) == 2 and not kwargs:

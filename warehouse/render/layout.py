@@ -26,7 +26,7 @@ class Layout:
 
 
 def layers(count: int, edges: list[tuple[int, int]]) -> list[int]:
-    """The layer of each box: one below the lowest of the boxes that point to it. Inputs sink to just above their use."""
+    """The layer of each box: one below the lowest of the boxes that point to it. Sources sink to their use."""
     into: list[list[int]] = [[] for _ in range(count)]
     out: list[list[int]] = [[] for _ in range(count)]
     for u, v in edges:
@@ -42,7 +42,7 @@ def layers(count: int, edges: list[tuple[int, int]]) -> list[int]:
 
 
 def lay_out(widths: list[float], edges: list[tuple[int, int]], layer: list[int]) -> Layout:
-    """Positions for boxes of the given widths. `edges` go from lower to higher box numbers; `layer` is from `layers`."""
+    """Positions for boxes of the given widths. `edges` lead to higher box numbers; `layer` as from `layers`."""
     widths, level = list(widths), list(layer)
     chains: list[list[int]] = []
     for u, v in edges:

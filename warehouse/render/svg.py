@@ -177,9 +177,11 @@ def _document(boxes: list[_Box], edges: list[tuple[int, int]], at: Layout, name:
         weight = ' font-weight="bold"' if i == 0 and name else ""
         out.append(f'<text x="20" y="{24 + 18 * i}"{weight} fill="#2f3b4a">{_text(text)}</text>')
     for i, family in enumerate(families):
-        x, y = 20 + 118 * (i % per_line), 18 + 18 * len(head) + 22 * (i // per_line)
-        out.append(f'<rect x="{x}" y="{y}" width="12" height="12" rx="3" fill="{COLOURS[family]}" stroke="#8b95a1"/>')
-        out.append(f'<text x="{x + 17}" y="{y + 10}" fill="#4a5563">{_text(family)}</text>')
+        left_of, y = 20 + 118 * (i % per_line), 18 + 18 * len(head) + 22 * (i // per_line)
+        out.append(
+            f'<rect x="{left_of}" y="{y}" width="12" height="12" rx="3" fill="{COLOURS[family]}" stroke="#8b95a1"/>'
+        )
+        out.append(f'<text x="{left_of + 17}" y="{y + 10}" fill="#4a5563">{_text(family)}</text>')
 
     def y_of(layer: int) -> float:
         return top + layer * _LAYER_HEIGHT + 8

@@ -20,7 +20,7 @@ Builder = Callable[[Facts], dict[str, Any]]
 KINDS: tuple[tuple[tuple[str, ...], Builder], ...] = (
     (("past_values",), series.inputs),
     (("!grid_thw",), packed.inputs),
-    (("!flattened_patches",), vision.flattened),
+    (("target_sizes", "-input_ids"), packed.sized),
     (("flattened_patches",), vision.flattened),
     (("input_ids", "pixel_values"), multimodal.inputs),
     (("input_ids", "pixel_values_videos"), multimodal.inputs),
@@ -43,6 +43,8 @@ def example_inputs(model: nn.Module) -> dict[str, Any]:
 
 def _by_signature(facts: Facts) -> Builder:
     def holds(need: str) -> bool:
+        if need.startswith("-"):
+            return need[1:] not in facts.accepts
         return need[1:] in facts.required if need.startswith("!") else need in facts.accepts
 
     for needs, builder in KINDS:

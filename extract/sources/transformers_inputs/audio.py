@@ -18,8 +18,8 @@ def bins(facts: Facts) -> int:
     names = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "input_feat_size", "feature_size",
              "input_dim", "input_size")  # fmt: skip
     value = facts.get(*names, config=facts.audio) or facts.get(*names, default=80)
-    channels = facts.get("input_channels", config=facts.config)
-    return int(value) * (channels if facts.kind == "speech_to_text_2" and channels else 1)
+    stacked = facts.get("lfr_m", "num_stacked_frames", config=facts.audio) or 1
+    return int(value) * stacked
 
 
 def spectrogram(facts: Facts) -> torch.Tensor:
@@ -36,12 +36,14 @@ def features(facts: Facts) -> dict[str, Any]:
     given: dict[str, Any] = {"input_features": values}
     frames = values.shape[-1] if facts.kind in CHANNELS_FIRST else values.shape[1]
     for name in ("input_features_mask", "feature_attention_mask"):
-        if name in facts.required:
+        if name in facts.accepts:
             given[name] = torch.ones(1, frames, dtype=torch.long)
     if "input_values" in facts.required:
         given["input_values"] = torch.randn(1, 1, SAMPLES)
     if "decoder_input_ids" in facts.accepts:
-        given["decoder_input_ids"] = decoder_ids(facts) if facts.kind not in DECODER_ALWAYS else torch.tensor([[1, 2, 3]])
+        given["decoder_input_ids"] = (
+            decoder_ids(facts) if facts.kind not in DECODER_ALWAYS else torch.tensor([[1, 2, 3]])
+        )
     return given
 
 
@@ -50,7 +52,7 @@ def wave(facts: Facts) -> dict[str, Any]:
     if facts.kind in SPECTRAL:
         return {"input_values": torch.randn(1, facts.get("max_length", default=FRAMES), bins(facts))}
     given: dict[str, Any] = {"input_values": torch.randn(1, SAMPLES)}
-    if facts.kind in CODECS:
+    if facts.kind in CODECS or facts.audio.model_type in CODECS:
         given["input_values"] = torch.randn(1, facts.get("audio_channels", "num_channels", default=1), 24_000)
     if "input_features" in facts.required:
         given["input_features"] = torch.randn(1, FRAMES, bins(facts))
@@ -71,5 +73,5 @@ SPECTRAL = {"audio-spectrogram-transformer"}
 CODECS = {
     "dac", "encodec", "mimi", "mimi_encoder", "pe_audio", "pe_audio_encoder", "pocket_tts_audio_tokenizer", "wavtokenizer",
     "pocket_tts_audio_tokenizer_encoder", "vibevoice_acoustic_tokenizer", "xcodec", "higgs_audio_v2_tokenizer",
-    "wavtokenizer_encoder", "xcodec2", "neucodec", "pe_audio_video_encoder", "pe_audio_video",
+    "wavtokenizer_encoder", "omniasr", "omniasr_audio", "omniasr_ctc", "xcodec2", "neucodec", "pe_audio_video_encoder", "pe_audio_video",
 }  # fmt: skip

@@ -73,7 +73,9 @@ class Facts:
 
     @property
     def text(self) -> PreTrainedConfig:
-        found = self.part("text_config", "thinker_config", "text_encoder", "llm_config", "language_config", "vlm_config")
+        found = self.part(
+            "text_config", "thinker_config", "text_encoder", "llm_config", "language_config", "vlm_config"
+        )
         return found if found is not None else self.config
 
     @cached_property
@@ -115,12 +117,15 @@ class Facts:
         The method runs on fake tensors, so a placeholder can be put into the text for each embedding whatever the
         family's own arithmetic is. Raises whatever the model raises on fake tensors.
         """
+        owner = next((m for m in self.model.modules() if hasattr(m, method)), None)
+        if owner is None:
+            raise LookupError(f"{self.cls} has no {method}")
         mode = FakeTensorMode(allow_non_fake_inputs=True)
-        named = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        named = dict(owner.named_parameters()) | dict(owner.named_buffers())
         with torch.no_grad(), mode:
             fakes = {f"model.{n}": _like(t) for n, t in named.items()}
             given = {k: _like(v) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
-            found = torch.func.functional_call(_Method(self.model, method), fakes, (), given, strict=False)
+            found = torch.func.functional_call(_Method(owner, method), fakes, (), given, strict=False)
         pooled = getattr(found, "pooler_output", None)
         leaves = found if pooled is None else pooled
         leaves = [leaves] if isinstance(leaves, torch.Tensor) else list(leaves)

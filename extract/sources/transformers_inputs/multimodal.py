@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from extract.sources.transformers_inputs import audio, packed, text, vision
 from extract.sources.transformers_inputs.facts import LENGTH, Facts
@@ -49,34 +52,84 @@ def _image(facts: Facts) -> dict[str, Any]:
         given["pixel_values"] = pixels
         return given
     extra: dict[str, Any] = {}
+    side = tuple(pixels.shape[-2:])
+    tiles = getattr(sys.modules[type(facts.model).__module__], "image_size_to_num_patches", None)
     if facts.kind in NESTED:
         pixels = pixels[None]
+    elif tiles is not None:  # a picture is cut into tiles, by its size, beside one view of the whole
+        count = tiles(image_size=list(side), grid_pinpoints=facts.config.image_grid_pinpoints, patch_size=side[0])
+        pixels = vision.pixels(facts, 1, int(count))
     if "image_sizes" in facts.accepts:
-        extra["image_sizes"] = torch.tensor([list(pixels.shape[-2:])])
-    count = _count(facts, "get_image_features", pixel_values=pixels, **extra)
+        extra["image_sizes"] = [side]  # plain numbers: as a tensor they would be values that a fake does not have
+    for name, make in IMAGE_COMPANIONS.items():
+        if name in facts.accepts:
+            extra[name] = make(facts, pixels)
+    fixed = EMBEDDINGS.get(facts.kind)
+    try:
+        count = fixed(facts) if fixed else facts.features("get_image_features", pixel_values=pixels, **extra)
+    except (DataDependentOutputException, DynamicOutputShapeException):
+        return text.inputs(facts)  # the number of embeddings is itself a value: the language path alone
     return {**with_placeholders(facts, token, count), "pixel_values": pixels, **extra}
 
 
-def _count(facts: Facts, method: str, **kwargs: Any) -> int:
-    return facts.features(method, **kwargs)
+def _shuffled(facts: Facts) -> int:
+    """Embeddings after `scale_factor` squared patches are folded into one."""
+    side = vision.image_size(facts)[0] // facts.get("patch_size", config=facts.vision)
+    return int((side // facts.get("scale_factor", default=1)) ** 2)
+
+
+def _resampled(facts: Facts) -> int:
+    return int(facts.get("resampler_n_latents", default=64))
+
+
+#: Families whose image path holds `nonzero`, so that fake tensors cannot count embeddings.
+EMBEDDINGS: dict[str, Callable[[Facts], int]] = {
+    "idefics2": _resampled,
+    "idefics3": _shuffled,
+    "smolvlm": _shuffled,
+    "granite_docling": _shuffled,
+    "modernvbert": _shuffled,
+    "colmodernvbert": _shuffled,
+    "ultravbert": _shuffled,
+}
+#: argument of the image path -> how it is made from the pixels.
+IMAGE_COMPANIONS: dict[str, Callable[[Facts, torch.Tensor], Any]] = {
+    "high_res_pixel_values": lambda facts, pixels: torch.rand(1, 3, 1024, 1024),
+    "pixel_attention_mask": lambda facts, pixels: (
+        torch.ones(*pixels.shape[:2], *pixels.shape[-2:], dtype=torch.long) if pixels.dim() == 5 else None
+    ),
+}
 
 
 def _packed_image(facts: Facts) -> dict[str, Any]:
     encoder = _encoder(facts)
     token = facts.get(*IMAGE_TOKENS)
     grid = packed.grid()
-    merge = facts.get("spatial_merge_size", "merge_size", config=facts.vision) or facts.get("spatial_merge_size", default=1)
+    merge = facts.get("spatial_merge_size", "merge_size", config=facts.vision) or facts.get(
+        "spatial_merge_size", default=1
+    )
     merge = merge[0] if isinstance(merge, list | tuple) else merge
     given = with_placeholders(facts, token, packed.GRID * packed.GRID // (merge * merge))
     given |= {"pixel_values": packed.patches(facts, encoder), "image_grid_thw": grid}
+    if facts.kind in VALUE_BOUND:
+        return text.inputs(facts)
+    if "spatial_shapes" in facts.accepts:
+        given["spatial_shapes"] = grid[:, 1:]
     derived = packed.derived(encoder, grid_thw=grid)
     given |= {f"image_{k}": v for k, v in derived.items() if k != "grid_thw"}
-    places = dict(given)
-    owner = next((m for m in (facts.model, *facts.model.children()) if hasattr(m, "get_rope_index")), None)
-    if owner is not None:
-        rope = {k: places[k] for k in ("input_ids", "mm_token_type_ids", "image_grid_thw") if k in places}
+    owner = next((m for m in facts.model.modules() if hasattr(m, "get_rope_index")), None)
+    if owner is not None and facts.kind in PLAIN_POSITIONS:
+        given["position_ids"] = torch.arange(given["input_ids"].shape[1]).expand(3, 1, -1).clone()
+    elif owner is not None:
+        rope = {k: given[k] for k in ("input_ids", "mm_token_type_ids", "image_grid_thw") if k in given}
         given["position_ids"] = owner.get_rope_index(**rope)[0]
     return given
+
+
+#: Families whose image path loops over values of the grid: traced with text alone.
+VALUE_BOUND = {"ernie4_5_vl_moe", "video_llama_3"}
+#: Families whose default configuration lacks the tokens that their own position rule looks for.
+PLAIN_POSITIONS = {"qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"}
 
 
 def _encoder(facts: Facts) -> nn.Module:
@@ -99,11 +152,23 @@ def _sound(facts: Facts) -> dict[str, Any]:
     for mask in ("input_features_mask", "feature_attention_mask"):
         if mask in facts.accepts:
             given[mask] = torch.ones(1, frames, dtype=torch.long)
-    count = facts.features("get_audio_features", **given)
-    return {**with_placeholders(facts, token, count, kind=3), **given}
+    return {**with_placeholders(facts, token, _sound_count(facts, given, frames), kind=3), **given}
+
+
+def _sound_count(facts: Facts, given: dict[str, Any], frames: int) -> int:
+    """Embeddings of a sound; by the encoder's own length rule where a mask decides how many are kept."""
+    try:
+        return facts.features("get_audio_features", **given)
+    except (DataDependentOutputException, DynamicOutputShapeException, TypeError):
+        for module in facts.model.modules():
+            rule = getattr(module, "_get_feat_extract_output_lengths", None)
+            if rule is not None:
+                found = rule(torch.tensor([frames]))
+                return int(found[-1] if isinstance(found, tuple) else found)
+        raise
 
 
 #: Families whose pixel values have an extra axis for the images of one sample.
-NESTED = {"idefics2", "idefics3", "smolvlm", "granite_docling", "modernvbert", "colmodernvbert", "llava_next", "llava_onevision"}
+NESTED = {"idefics2", "idefics3", "smolvlm", "granite_docling", "modernvbert", "colmodernvbert", "ultravbert"}
 #: Families that read `token_type_ids` as a map of image tokens.
 TYPED = {"gemma3", "paligemma", "colpali", "shieldgemma2"}

@@ -37,8 +37,10 @@ def patches(facts: Facts, encoder: nn.Module) -> torch.Tensor:
     """Patches in the layout of the encoder's first layer: flat (n, pixels), or (n, channels, side, side)."""
     first = next((m for m in encoder.modules() if isinstance(m, nn.Conv2d | nn.Conv3d | nn.Linear)), None)
     count = GRID * GRID
-    if isinstance(first, nn.Conv2d) and facts.kind in IMAGES:
+    if isinstance(first, nn.Conv2d) and first.kernel_size == first.stride:
         return torch.randn(count, first.in_channels, *first.kernel_size)
+    if isinstance(first, nn.Linear):
+        return torch.randn(count, first.in_features)
     return torch.randn(count, patch_pixels(facts))
 
 
@@ -54,7 +56,18 @@ def inputs(facts: Facts) -> dict[str, Any]:
     geometry: dict[str, Any] = {"grid_thw": grid()}
     if "merge_sizes" in facts.required:
         geometry["merge_sizes"] = torch.tensor([1])
-    return {name: patches(facts, facts.model), **derived(facts.model, **geometry)}
+    values = patches(facts, facts.model)
+    if facts.kind in LEADING_AXIS:
+        values = values[None]
+    return {name: values, **derived(facts.model, **geometry)}
 
 
-IMAGES: set[str] = {"paddleocr_vl_vision", "kimi_k25_vision"}
+def sized(facts: Facts) -> dict[str, Any]:
+    """Encoders that take one strip of patches (1, channels, side, patches * side) and each image's (rows, columns)."""
+    patch = facts.get("patch_size", default=14)
+    given = {"target_sizes": torch.tensor([[GRID, GRID]])}
+    return {"pixel_values": torch.randn(1, 3, patch, patch * GRID * GRID), **derived(facts.model, **given)}
+
+
+#: Encoders whose packed patches still have a batch axis in front.
+LEADING_AXIS = {"paddleocr_vl_vision"}

@@ -5,9 +5,86 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
+from extract.sources.transformers_inputs import prompting, speech, structured, text, vision
 from extract.sources.transformers_inputs.facts import Facts
 
+Builder = Callable[[Facts], dict[str, Any]]
+
+
+def _image(height: int, width: int) -> Builder:
+    return lambda facts: {"pixel_values": torch.rand(1, 3, height, width)}
+
+
+def _clip(facts: Facts) -> dict[str, Any]:
+    """Text and a clip (1, frames, channels, height, width)."""
+    frames = min(int(facts.get("num_frames", default=8)), 8)
+    given = {"pixel_values": vision.pixels(facts, 1, frames)}
+    if "input_ids" in facts.accepts:
+        given["input_ids"] = facts.ids()
+        given["attention_mask"] = torch.ones_like(given["input_ids"])
+    return given
+
+
 #: class name -> builder; looked up before the model type.
-BY_CLASS: dict[str, Callable[[Facts], dict[str, Any]]] = {}
+BY_CLASS: dict[str, Builder] = {
+    "SpeechT5Model": speech.hidden_to_hidden,
+    "SpeechT5ForTextToSpeech": speech.text_to_frames,
+    "SpeechT5ForSpeechToText": speech.wave_to_text,
+    "MusicgenForCausalLM": speech.flat_books,
+    "MusicgenModel": speech.flat_books,
+    "MusicgenMelodyForCausalLM": speech.flat_books,
+    "MusicgenMelodyModel": speech.flat_books,
+    "MusicgenForConditionalGeneration": speech.prompted_books,
+    "MusicgenMelodyForConditionalGeneration": speech.prompted_books,
+    "JevForDecision": structured.decision,
+}
 #: model type -> builder for every class of the type.
-BY_TYPE: dict[str, Callable[[Facts], dict[str, Any]]] = {}
+BY_TYPE: dict[str, Builder] = {
+    "blip_2_qformer": structured.querying,
+    "bros": structured.document,
+    "decision_transformer": structured.trajectory,
+    "depth_pro": structured.large_side,
+    "dia": speech.code_books,
+    "efficientloftr": prompting.pair,
+    "evolla": structured.protein,
+    "grounding-dino": prompting.grounding,
+    "kosmos-2.5": structured.page_patches,
+    "layoutlm": structured.document,
+    "layoutlmv3": structured.document,
+    "lightglue": prompting.pair,
+    "luke": structured.entities,
+    "lxmert": structured.regions,
+    "markuplm": structured.marked_up,
+    "mimi_decoder": speech.latents,
+    "mluke": structured.entities,
+    "mm-grounding-dino": prompting.grounding,
+    "muse_glimmer_assistant": structured.draft,
+    "omdet-turbo": prompting.classes,
+    "oneformer": prompting.task,
+    "owlv2": prompting.queries,
+    "owlvit": prompting.queries,
+    "perceiver": structured.latent_array,
+    "pocket_tts_audio_tokenizer_decoder": speech.latents,
+    "rf_detr": structured.windowed,
+    "rf_detr_dinov2": structured.windowed,
+    "edgetam": prompting.points,
+    "sam": prompting.points,
+    "sam2": prompting.points,
+    "sam3_tracker": prompting.points,
+    "sam_hq": prompting.points,
+    "sam3": prompting.words,
+    "seggpt": prompting.example,
+    "superglue": prompting.pair,
+    "superpoint": _image(480, 640),
+    "tapas": structured.table,
+    "tvp": _clip,
+    "udop": structured.document,
+    "uvdoc": _image(712, 488),
+    "vibevoice_acoustic_tokenizer_decoder": speech.latents,
+    "vibevoice_acoustic_tokenizer_encoder": speech.channel_wave,
+    "visual_bert": structured.embedded_regions,
+    "xclip": _clip,
+    "xmod": text.inputs,
+}

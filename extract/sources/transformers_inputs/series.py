@@ -18,8 +18,13 @@ def inputs(facts: Facts) -> dict[str, Any]:
         length = facts.get("context_length", default=512)
         values = torch.randn(2, length)
         if "past_values_padding" in facts.required:
-            return {"past_values": values, "past_values_padding": torch.zeros(2, length), "freq": torch.zeros(2, 1).long()}
-        return {"past_values": values if "timesfm2" not in facts.kind else [values[0], values[1]]}
+            return {
+                "past_values": values,
+                "past_values_padding": torch.zeros(2, length),
+                "freq": torch.zeros(2, 1).long(),
+            }
+        whole = facts.cls.endswith("Model")
+        return {"past_values": values if whole else [values[0], values[1]]}
     channels = facts.get("num_input_channels", default=1)
     return {"past_values": torch.randn(2, facts.get("context_length", default=32), channels)} if config else {}
 

@@ -23,6 +23,8 @@ def inputs(facts: Facts) -> dict[str, Any]:
 
 def decoder_ids(facts: Facts) -> torch.Tensor | None:
     """Decoder token ids (1, 8); some decoders have several code books, (1, books, 8) or (books, 8)."""
+    if facts.cls.endswith(("ForSequenceClassification", "ForQuestionAnswering")):
+        return None  # these shift their encoder ids themselves
     if not facts.get("is_encoder_decoder", default=False) and "decoder_input_ids" not in facts.required:
         decoder = facts.part("decoder", "decoder_config")
         if decoder is None and facts.part("encoder") is None:
