@@ -168,7 +168,9 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def _rows(relation: Answer, batch_rows: int) -> Iterator[tuple[Any, ...]]:
-    while batch := relation.fetchmany(batch_rows):
+    # The stubs of DuckDB give a connection's and a relation's methods different types.
+    fetch: Any = relation.fetchmany
+    while batch := fetch(batch_rows):
         yield from batch
 
 
@@ -176,7 +178,7 @@ def _count_rest(relation: Answer) -> int:
     """Rows not fetched yet, counted as Arrow batches: millions take a blink, and no Python objects."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        reader = relation.to_arrow_reader(100_000)
+        reader: Any = relation.to_arrow_reader(100_000)
     return sum(batch.num_rows for batch in reader)
 
 
