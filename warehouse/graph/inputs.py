@@ -212,6 +212,8 @@ def _drawn(recipe: dict[str, Any], shape: tuple[int, ...], dtype: torch.dtype, s
         values = torch.randn(shape, generator=generator, dtype=torch.float64) * float(recipe["std"]) + mean
         return values.abs().clamp(min=mean / 10)
     if kind == "index":
+        if recipe["low"] >= recipe["high"]:
+            raise ValueError("an empty range")
         return torch.randint(int(recipe["low"]), int(recipe["high"]), shape, generator=generator)
     if kind == "probability":
         return torch.rand(shape, generator=generator, dtype=torch.float64) * 0.9 + 0.05
