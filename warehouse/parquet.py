@@ -23,27 +23,41 @@ ROW_GROUP_ROWS = 122_880
 #: Rows of a file: what is rewritten, carried or fetched as one piece stays in the tens of megabytes.
 FILE_ROWS = 32 * ROW_GROUP_ROWS
 
+#: Integers that count up along the rows, where differences beat a dictionary.
+_DELTA = {"idx", "slot", "effect"}
+#: Texts that share beginnings with their neighbours (`layers.0.weight`, `layers.0.bias`).
+_FRONT_CODED = {"name", "config", "capture_id"}
+
 #: Rows of one table: in memory, or the address of a Parquet file that holds them.
 Rows: TypeAlias = pa.Table | str | os.PathLike[str]
 
 
 def parquet_options(table: Table) -> dict[str, Any]:
-    """Keyword arguments of `pyarrow.parquet.ParquetWriter` for a table of the warehouse."""
-    integers = [name for name, type, _ in table.columns if pa.types.is_integer(type) and name in _DELTA]
-    paths = [name for name, _, _ in table.columns if name in _FRONT_CODED]
-    plain = {*integers, *paths}
+    """Keyword arguments of `pyarrow.parquet.ParquetWriter` for a table of the warehouse.
+
+    Chosen by measuring (`benchmarks/stored_size.py` gives bytes by column): a dictionary pays for everything that
+    repeats, but costs on sizes and strides, whose runs zstd sees better in plain; pages of version 1 compress the
+    levels of lists and nulls too.
+    """
+    counted = [name for name, _, _ in table.columns if name in _DELTA]
+    named = [name for name, _, _ in table.columns if name in _FRONT_CODED]
+    plain = {name for name, type, _ in table.columns if pa.types.is_list(type) and pa.types.is_integer(type.value_type)}
     return {
         "compression": "zstd",
-        "compression_level": 12,
-        "use_dictionary": [leaf for leaf in _leaves(table) if leaf not in plain],
+        "compression_level": 15,
+        "use_dictionary": [
+            f"{name}.list.element" if pa.types.is_list(type) else name
+            for name, type, _ in table.columns
+            if name not in plain.union(counted, named)
+        ],
         "column_encoding": {
-            **dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
-            **dict.fromkeys(paths, "DELTA_BYTE_ARRAY"),
+            **dict.fromkeys(counted, "DELTA_BINARY_PACKED"),
+            **dict.fromkeys(named, "DELTA_BYTE_ARRAY"),
         },
         "write_statistics": True,
         "data_page_size": 1 << 20,
         "version": "2.6",
-        "data_page_version": "2.0",
+        "data_page_version": "1.0",
         "store_schema": True,
     }
 
@@ -109,14 +123,3 @@ def pieces(rows: Rows | Iterable[Rows], table: Table) -> Iterator[pa.Table]:
         whole = conform(part, table)
         for start in range(0, whole.num_rows, FILE_ROWS):
             yield whole.slice(start, FILE_ROWS)
-
-
-#: Long runs of slowly changing numbers, where differences beat a dictionary.
-_DELTA = {"idx", "slot"}
-#: Values that share beginnings with their neighbours.
-_FRONT_CODED = {"config", "capture_id"}
-
-
-def _leaves(table: Table) -> list[str]:
-    """Parquet's names of the columns: a list's values are `column.list.element`."""
-    return [f"{name}.list.element" if pa.types.is_list(type) else name for name, type, _ in table.columns]

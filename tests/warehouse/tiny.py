@@ -154,8 +154,8 @@ def tables() -> dict[str, pa.Table]:
             {
                 "capture_id": capture, "config_hash": f"config{i}", "source": source, "name": name,
                 "variant": "eval-static-float32-cuda", "mode": "eval", "shapes": "static", "dtype": "float32",
-                "device": "cuda",
-                "status": "complete" if held else "failed", "build": "empty", "graph_count": len(held),
+                "device": "cuda", "build": "empty", "status": "complete" if held else "failed",
+                "graph_count": len(held),
                 "break_count": len(_BREAKS.get(capture, [])), "break_reasons": _BREAKS.get(capture, []),
                 "node_count": sum(RECORDS[key * 32].num_nodes() for key in held), "parameters": 10, "hash_version": 1,
             }
