@@ -28,6 +28,9 @@ _DELTA = {"idx", "slot", "effect"}
 #: Texts that share beginnings with their neighbours (`layers.0.weight`, `layers.0.bias`).
 _FRONT_CODED = {"name", "config", "capture_id"}
 
+#: Texts whose least and greatest value no query asks for, and which would stand in every page's head.
+_LONG_TEXTS = {"args", "kwargs", "elements", "recipe", "expr", "config", "message", "place"}
+
 #: Rows of one table: in memory, or the address of a Parquet file that holds them.
 Rows: TypeAlias = pa.Table | str | os.PathLike[str]
 
@@ -54,7 +57,9 @@ def parquet_options(table: Table) -> dict[str, Any]:
             **dict.fromkeys(counted, "DELTA_BINARY_PACKED"),
             **dict.fromkeys(named, "DELTA_BYTE_ARRAY"),
         },
-        "write_statistics": True,
+        "write_statistics": [
+            name for name, type, _ in table.columns if not pa.types.is_list(type) and name not in _LONG_TEXTS
+        ],
         "data_page_size": 1 << 20,
         "version": "2.6",
         "data_page_version": "1.0",
