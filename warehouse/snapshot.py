@@ -20,9 +20,9 @@ from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import xxhash
 
 from warehouse import manifest, parquet
+from warehouse.checks import check_file, readable
 from warehouse.manifest import DataFile, Snapshot, TableFiles
 from warehouse.schema import TABLES, Table
 from warehouse.storage import ELSEWHERE, TEMPORARY, Storage, WarehouseError, explained, open_storage
@@ -113,7 +113,7 @@ class Warehouse:
         """WarehouseError naming the first file that is missing, cut short, foreign or (`contents`) changed."""
         for name, table in snapshot.tables.items():
             for file in table.files:
-                self._check_file(file, TABLES[name], contents)
+                check_file(self.storage, file, TABLES[name], contents)
 
     def read(self, snapshot: Snapshot, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of one table in memory, file after file. Raises WarehouseError for a file that cannot be read."""
@@ -121,8 +121,8 @@ class Warehouse:
         chosen = schema if columns is None else pa.schema([schema.field(c) for c in columns], schema.metadata)
         parts = [chosen.empty_table()]
         for file in snapshot.tables[table].files if table in snapshot.tables else ():
-            self._check_file(file, TABLES[table])
-            with self._readable(file.path) as stream:
+            check_file(self.storage, file, TABLES[table])
+            with readable(self.storage, file.path) as stream:
                 parts.append(pq.read_table(stream, columns=chosen.names).cast(chosen))
         return pa.concat_tables(parts)
 
@@ -210,7 +210,7 @@ class Warehouse:
             with self._written(temporary) as sink:
                 hashing = parquet.HashingSink(sink)
                 parquet.write(rows, table, hashing)  # type: ignore[arg-type]
-            with self._readable(temporary) as stream:
+            with readable(self.storage, temporary) as stream:
                 counted = pq.read_metadata(stream).num_rows
             path = f"{folder}/{stem or hashing.hexdigest()}.parquet"
             if stem is None or not self._named(path):
@@ -283,41 +283,6 @@ class Warehouse:
                 "this one is lost; run the same command again to build on it"
             )
 
-    def _check_file(self, file: DataFile, table: Table, contents: bool = False) -> None:
-        where = self.storage.address(file.path)
-        size = self.storage.size(file.path)
-        if size is None:
-            raise WarehouseError(f"the file {where} is missing: restore it, or {_OLDER}")
-        if file.bytes is not None and size != file.bytes:
-            raise WarehouseError(f"the file {where} has {size} bytes instead of {file.bytes}: restore it, or {_OLDER}")
-        with self._readable(file.path) as stream:
-            metadata = pq.read_metadata(stream)
-            if metadata.num_rows != file.rows:
-                raise WarehouseError(f"the file {where} is not the one that was published: restore it, or {_OLDER}")
-            names = metadata.schema.to_arrow_schema().names
-            if names != table.schema.names:
-                odd = sorted(set(names) ^ set(table.schema.names))
-                raise WarehouseError(
-                    f"the file {where} is not a file of the table {table.name} as this passnet knows it (columns that "
-                    f"differ: {', '.join(odd[:4]) or 'their order'}): restore it, or refresh into a new warehouse"
-                )
-            if contents and file.hash is not None:
-                stream.seek(0)
-                if xxhash.xxh3_128_hexdigest(stream.read()) != file.hash:
-                    raise WarehouseError(f"the file {where} was changed: restore it, or {_OLDER}")
-
-    @contextlib.contextmanager
-    def _readable(self, path: str) -> Iterator[IO[bytes]]:
-        try:
-            with self.storage.read(path) as stream:
-                yield stream
-        except (pa.ArrowException, OSError) as error:
-            where = self.storage.address(path)
-            detail = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-            raise WarehouseError(
-                f"the file {where} is not a whole Parquet file ({detail}): restore it, or {_OLDER}"
-            ) from error
-
     @contextlib.contextmanager
     def _temporary(self, folder: str) -> Iterator[str]:
         """A name for a temporary file; whatever still has it at the end is deleted."""
@@ -338,6 +303,3 @@ class Warehouse:
                 sink.close()
             raise
         self.storage.settle(sink)
-
-
-_OLDER = "read an older snapshot with --snapshot (`passnet snapshots` lists them)"
