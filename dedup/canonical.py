@@ -157,50 +157,48 @@ def refined(keys: list[bytes], wiring: Wiring) -> list[bytes]:
         classes = len(set(found))
 
 
-def numbering(colour: list[bytes], wiring: Wiring) -> list[int]:
-    """Rows in canonical order: a depth-first walk from the output, the effects, then what nothing uses."""
-    number: dict[int, int] = {}
+def numbering(colour: list[bytes], wiring: Wiring, tied: bool) -> tuple[list[int], list[list[int]]]:
+    """(rows in canonical order, the references of each row in canonical order).
+
+    The order is that of a depth-first walk from the output, the effects, then what nothing uses. Without ties colours
+    alone put operands in order; with ties, an operand that the walk has already numbered goes first.
+    """
+    operands = [
+        [refs[1], refs[0], *refs[2:]] if body.commutes and colour[refs[1]] < colour[refs[0]] else refs
+        for refs, body in zip(wiring.refs, wiring.bodies, strict=True)
+    ]
+    number = [-1] * len(colour)
     order: list[int] = []
-    last = len(colour) - 1
-    unused = sorted((colour[row], row) for row in wiring.unused)
-    for start in [last, *wiring.effects, *(row for _, row in unused)]:
-        if start in number:
-            continue
-        stack: list[tuple[int, list[int]]] = [(start, _children(start, colour, wiring, number))]
-        number[start] = -1
-        while stack:
-            row, waiting = stack[-1]
-            while waiting:
-                child = waiting.pop()
-                if child not in number:
-                    number[child] = -1
-                    stack.append((child, _children(child, colour, wiring, number)))
-                    break
+    open_rows: list[int] = []
+    starts = [len(colour) - 1, *wiring.effects, *(row for _, row in sorted((colour[r], r) for r in wiring.unused))]
+    after = wiring.after
+    for start in starts:
+        if number[start] == -1:
+            open_rows.append(start)
+        while open_rows:
+            row = open_rows[-1]
+            if number[row] == -1:  # met for the first time: what it refers to comes before it
+                number[row] = -2
+                if tied and wiring.bodies[row].commutes:
+                    operands[row] = _settled(operands[row], colour, number)
+                wanted = operands[row] + [w for w in after[row] if w >= 0] if after[row] else operands[row]
+                open_rows.extend([child for child in reversed(wanted) if number[child] == -1])
             else:
-                stack.pop()
-                number[row] = len(order)
-                order.append(row)
-    return order
+                open_rows.pop()
+                if number[row] == -2:
+                    number[row] = len(order)
+                    order.append(row)
+    if tied:
+        for row, body in enumerate(wiring.bodies):
+            if body.commutes:
+                operands[row] = _settled(operands[row], colour, number)
+    return order, operands
 
 
-def operands(row: int, colour: list[bytes], wiring: Wiring, number: dict[int, int]) -> list[int]:
-    """References of a row in canonical order; only the operands of a commutative operator may change places."""
-    refs = wiring.refs[row]
-    if wiring.bodies[row].commutes:
-        a, b = refs[0], refs[1]
-        if colour[b] < colour[a] or (colour[a] == colour[b] and _place(b, number) < _place(a, number)):
-            return [b, a, *refs[2:]]
-    return refs
-
-
-def _place(row: int, number: dict[int, int]) -> tuple[int, int]:
-    """Rows already numbered first, by number; then by position."""
-    at = number.get(row, -1)
-    return (0, at) if at >= 0 else (1, row)
-
-
-def _children(row: int, colour: list[bytes], wiring: Wiring, number: dict[int, int]) -> list[int]:
-    """What a row refers to, last first (the walk takes from the end)."""
-    wanted = [*operands(row, colour, wiring, number), *(w for w in wiring.after[row] if w >= 0)]
-    wanted.reverse()
-    return wanted
+def _settled(refs: list[int], colour: list[bytes], number: list[int]) -> list[int]:
+    """Two operands of one colour: those already numbered first, by number; then by row."""
+    a, b = refs[0], refs[1]
+    if colour[a] != colour[b]:
+        return refs
+    places = [(0, number[r]) if number[r] >= 0 else (1, r) for r in (a, b)]
+    return [b, a, *refs[2:]] if places[1] < places[0] else refs

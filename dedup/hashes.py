@@ -15,7 +15,7 @@ from functools import cache
 import xxhash
 
 from dedup.bodies import Bodies, Traits
-from dedup.canonical import Wiring, colours, numbering, operands, refined, wire
+from dedup.canonical import Wiring, colours, numbering, refined, wire
 from warehouse.graph.record import GraphRecord, Node
 
 #: Part of every hash's input and stored with every graph. Raise it whenever a definition changes.
@@ -47,7 +47,7 @@ def canonical_order(record: GraphRecord, traits: Traits | None = None) -> list[i
     wiring = wire(record, bodies)
     keys = _keys(record, wiring, nested, 0)
     found, tied = colours(keys, wiring)
-    return numbering(refined(keys, wiring) if tied else found, wiring)
+    return numbering(refined(keys, wiring) if tied else found, wiring, tied)[0]
 
 
 @cache
@@ -71,16 +71,16 @@ def _hashed(record: GraphRecord, bodies: Bodies) -> tuple[bytes, bytes, bytes, b
     colour, tied = colours(keys, wiring)
     if tied:
         colour = refined(keys, wiring)
-    order = numbering(colour, wiring)
+    order, operands = numbering(colour, wiring, tied)
     operators = _operators(record.nodes, order, nested)
-    labels = _labels(order, colour, wiring)
+    labels = _labels(order, operands, wiring)
     for level, name in enumerate(LEVELS):
         if level:
             keys = _keys(record, wiring, nested, level)
             if tied:  # a finer level may tell apart what the coarser could not, and must not depend on its choice
                 colour = refined(keys, wiring)
-                order = numbering(colour, wiring)
-                labels = _labels(order, colour, wiring)
+                order, operands = numbering(colour, wiring, tied)
+                labels = _labels(order, operands, wiring)
         said = [f"passnet {HASH_VERSION} {name}".encode(), b"".join([keys[row] for row in order]), labels]
         if name == "graph":
             said.append(_symbols(record.nodes, order))
@@ -105,25 +105,22 @@ def _keys(record: GraphRecord, wiring: Wiring, nested: Sequence[tuple[bytes, ...
     return keys
 
 
-def _labels(order: list[int], colour: list[bytes], wiring: Wiring) -> bytes:
+def _labels(order: list[int], operands: list[list[int]], wiring: Wiring) -> bytes:
     """The wiring: for each row in canonical order, the canonical numbers of what it refers to."""
-    number = {row: position for position, row in enumerate(order)}
+    number = [0] * len(order)
+    for position, row in enumerate(order):
+        number[row] = position
     labels = array("I")
     for row in order:
-        labels.extend([number[ref] for ref in operands(row, colour, wiring, number)])
-        if wiring.after[row]:
-            labels.extend([number[w] + 1 if w >= 0 else 0 for w in _writes(row, colour, wiring, number)])
+        labels.extend([number[ref] for ref in operands[row]])
+        writes = wiring.after[row]
+        if writes:
+            if operands[row][:1] != wiring.refs[row][:1]:  # the writes follow their operands
+                writes = [writes[1], writes[0], *writes[2:]]
+            labels.extend([number[w] + 1 if w >= 0 else 0 for w in writes])
     if labels.itemsize != 4:
         raise RuntimeError("this platform's unsigned int is not 32 bits wide")
     return labels.tobytes()
-
-
-def _writes(row: int, colour: list[bytes], wiring: Wiring, number: dict[int, int]) -> list[int]:
-    """The writes a row comes after, in the order of its operands."""
-    refs, after = wiring.refs[row], wiring.after[row]
-    if refs and operands(row, colour, wiring, number)[0] != refs[0]:
-        return [after[1], after[0], *after[2:]]
-    return after
 
 
 def _operators(nodes: tuple[Node, ...], order: list[int], nested: Sequence[tuple[bytes, ...]]) -> bytes:
