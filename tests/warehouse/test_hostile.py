@@ -175,6 +175,10 @@ INVALID = {
     "autocast never closed": call("torch.amp.autocast_mode._enter_autocast", AUTOCAST, effect=0),
     "autocast closed twice": call("torch.amp.autocast_mode._exit_autocast", '["%1"]', effect=0),
     "grad mode of a tensor": call("torch._C._set_grad_enabled", '["%1"]', effect=0),
+    "autograd switch never reset": call(
+        "torch._C._functorch.set_inplace_requires_grad_allowed", "[true]", effect=0
+    ),
+    "grad mode of two values": call("torch._C._set_grad_enabled", "[true,false]", effect=0),
     "vmap level never left": call(
         "torch._functorch.predispatch._vmap_increment_nesting", '[2,{"str":"error"}]', effect=0
     ),

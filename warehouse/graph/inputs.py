@@ -103,6 +103,8 @@ def _float_recipe(row: int, node: Node, uses: Uses, seen: dict[str, Any]) -> dic
         return {"kind": "normal", "mean": 0.0, "std": 0.1}
     if seen:
         return _seen_float(seen)
+    if node.shape == () and node.role == "input" and all(name == "item" for name, *_ in uses.consumers(row)):
+        return {"kind": "constant", "value": 0.1}  # a Python float made an input: an eps, a probability, a scale
     domain = uses.domain(row)
     if domain == "probability" or "prob" in name.rpartition(".")[2]:
         return {"kind": "probability"}

@@ -34,9 +34,13 @@ _CLOSES = {
     "torch.autograd.grad_mode._exit_inference_mode": "torch.autograd.grad_mode._enter_inference_mode",
     "torch._functorch.predispatch._vmap_decrement_nesting": "torch._functorch.predispatch._vmap_increment_nesting",
 }
-_OPENS = set(_CLOSES.values())
-#: Regions whose arguments are plain values, never references.
-_SWITCHES = _OPENS | {"torch._C._set_grad_enabled"}
+#: Regions that give values back, made from other values.
+_VMAP = {"torch._functorch.predispatch._add_batch_dim", "torch._functorch.predispatch._remove_batch_dim"}
+#: Opens when called with True, closes with False (around custom autograd functions).
+_TOGGLE = "torch._C._functorch.set_inplace_requires_grad_allowed"
+_OPENS = {*_CLOSES.values(), _TOGGLE}
+#: Regions that take one boolean.
+_BOOLEAN = ("torch._C._set_grad_enabled", _TOGGLE)
 
 
 class Reference:
@@ -174,11 +178,13 @@ class _Graph:
 
     def region(self, i: int, target: str, args: list[Any]) -> None:
         """Regions must be closed in the graph that opens them, or the mode would outlive the graph."""
-        if target in _SWITCHES and any(isinstance(a, Reference) for a in leaves(args)):
+        if target not in _CLOSES and target not in _VMAP and any(isinstance(a, Reference) for a in leaves(args)):
             raise RecordError("record_invalid", f"{target} takes plain values")
-        if target == "torch._C._set_grad_enabled" and not (len(args) == 1 and isinstance(args[0], bool)):
+        if target in _BOOLEAN and not (len(args) == 1 and isinstance(args[0], bool)):
             raise RecordError("record_invalid", f"{target} takes one boolean")
-        if target in _OPENS:
+        if target == _TOGGLE and not args[0]:
+            self.open[target].clear()
+        elif target in _OPENS:
             self.open[target].append(i)
         elif target in _CLOSES:
             started = self.open[_CLOSES[target]]
