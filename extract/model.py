@@ -12,7 +12,7 @@ from typing import Any
 
 import xxhash
 
-from warehouse.graph.record import GraphRecord
+from warehouse.graph.record import RECORD_VERSION, GraphRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,12 @@ class ModelRef:
 def canonical_config(config: dict[str, Any]) -> str:
     """JSON with sorted keys and no white space: equal configurations give equal text."""
     return json.dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+
+
+def capture_id(config_hash: str, variant: Variant, hash_version: int) -> str:
+    """The name of a capture: xxh3-128 of what is traced, how, and how the result is written down."""
+    text = f"{config_hash}\n{variant.name}\n{RECORD_VERSION}\n{hash_version}"
+    return xxhash.xxh3_128_hexdigest(text.encode())
 
 
 MODES = ("eval", "train")
