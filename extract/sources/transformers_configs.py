@@ -61,6 +61,7 @@ def default(model_type: str) -> PreTrainedConfig:
     config: PreTrainedConfig = CONFIG_MAPPING[model_type](**handmade.ARGUMENTS.get(model_type, {}))
     for part in parts(config):
         handmade.mend(part)
+        handmade.agree(part)
     return config
 
 
@@ -73,6 +74,8 @@ def shrunk(model_type: str) -> PreTrainedConfig:
             _set(part, "pad_token_id", 0)  # sequence classifiers refuse batches above one without it
     config._experts_implementation = "batched_mm"  # the default puts an operator private to the library in the graph
     for part in parts(config):
+        if getattr(part, "use_cache", None):
+            _set(part, "use_cache", False)  # outputs are tensors, not caches
         part._experts_implementation = "batched_mm"
     return config
 
@@ -134,7 +137,8 @@ def _shrink_kinds(config: PreTrainedConfig, name: str | None) -> None:
     if len(keep) < count:
         for key, value in list(vars(config).items()):
             if isinstance(value, list | tuple) and len(value) == count and key not in (*STAGES, *TAPS, *MARKS):
-                _set(config, key, type(value)(value[i] for i in keep))
+                own = list(value) == list(range(count))  # each layer names itself, and must go on doing so
+                _set(config, key, type(value)(range(len(keep)) if own else (value[i] for i in keep)))
         for key, value in marks.items():
             _set(config, key, type(value)(keep.index(i) for i in value if i in keep))
         for key, value in taps.items():
@@ -213,9 +217,19 @@ def _zamba(config: PreTrainedConfig) -> None:
         config.hybrid_layer_ids = [i for i, kind in enumerate(config.layers_block_type) if kind == "hybrid"]
 
 
+def _hiera(config: PreTrainedConfig) -> None:
+    """Stages of windowed blocks; in the third, the block that pools its queries must not be a global one."""
+    config.blocks_per_stage = [1, 2, 3, 2]
+    config.global_attention_blocks = [5]
+
+
 #: Model types whose depth is described in their own way.
 SPECIAL: dict[str, Callable[[PreTrainedConfig], None]] = {
     "zamba": _zamba,
     "zamba2": _zamba,
+    # Two stacks run in cycles: every pass of a layer counts as a layer (for the cache).
+    "hrm_text": lambda c: _keep(num_layers_per_stack=KEPT, num_hidden_layers=KEPT * c.H_cycles * (c.L_cycles + 1))(c),
+    "sam2_hiera_det_model": _hiera,
+    "depth_pro": _keep(intermediate_hook_ids=(1, 0)),  # layers of the backbone inside, which is cut to two
     "cvt": _keep(depth=(1, 2, 3)),  # drop rates are read at the stage's own index: stage i needs more than i blocks
 }

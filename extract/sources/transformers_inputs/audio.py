@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from extract.sources.transformers_inputs import packed
 from extract.sources.transformers_inputs.facts import Facts
 from extract.sources.transformers_inputs.text import decoder_ids
 
@@ -27,23 +28,34 @@ def spectrogram(facts: Facts) -> torch.Tensor:
     positions = facts.get("max_source_positions", config=facts.audio)
     if facts.kind in CHANNELS_FIRST or facts.audio.model_type in CHANNELS_FIRST:
         return torch.randn(1, bins(facts), 2 * positions if positions else FRAMES)
+    if facts.audio.model_type in WINDOWED:
+        return torch.randn(1, bins(facts), 4 * facts.audio.n_window)
     return torch.randn(1, FRAMES, bins(facts))
+
+
+def length(facts: Facts, values: torch.Tensor) -> int:
+    """Frames of a spectrogram, whichever axis they are on."""
+    first = facts.kind in CHANNELS_FIRST or facts.audio.model_type in CHANNELS_FIRST | WINDOWED
+    return int(values.shape[-1] if first else values.shape[1])
 
 
 def features(facts: Facts) -> dict[str, Any]:
     """`input_features`, a full mask where one is required, decoder ids where there is a decoder."""
     values = spectrogram(facts)
     given: dict[str, Any] = {"input_features": values}
-    frames = values.shape[-1] if facts.kind in CHANNELS_FIRST else values.shape[1]
+    frames = length(facts, values)
     for name in ("input_features_mask", "feature_attention_mask"):
         if name in facts.accepts:
             given[name] = torch.ones(1, frames, dtype=torch.long)
+    if facts.audio.model_type in WINDOWED:  # segment bounds, which the encoder would read off the mask by value
+        encoder = next(m for m in facts.model.modules() if getattr(m, "n_window_infer", None))
+        bounds = packed.derived(encoder, **given)
+        prefix = "" if encoder is facts.model else "audio_"
+        given |= {prefix + name: bounds[name] for name in ("cu_seqlens", "max_seqlen") if name in bounds}
     if "input_values" in facts.required:
         given["input_values"] = torch.randn(1, 1, SAMPLES)
     if "decoder_input_ids" in facts.accepts:
-        given["decoder_input_ids"] = (
-            decoder_ids(facts) if facts.kind not in DECODER_ALWAYS else torch.tensor([[1, 2, 3]])
-        )
+        given["decoder_input_ids"] = decoder_ids(facts)
     return given
 
 
@@ -64,14 +76,15 @@ def wave(facts: Facts) -> dict[str, Any]:
 CHANNELS_FIRST = {
     "whisper", "qwen2_audio", "qwen2_audio_encoder", "voxtral", "voxtral_encoder", "audioflamingo3", "glmasr",
     "audioflamingo3_encoder", "glmasr_encoder", "musicflamingo", "moss_transcribe_diarize", "voxtral_realtime",
-    "moss_transcribe_diarize_audio", "voxtral_realtime_encoder",
+    "moss_transcribe_diarize_audio", "voxtral_realtime_encoder", "clvp",
 }  # fmt: skip
-DECODER_ALWAYS: set[str] = set()
+#: Encoders that cut (1, bins, frames) into windows, and want whole ones.
+WINDOWED = {"qwen3_asr_encoder"}
 #: `input_values` that are spectrograms (1, frames, bins).
 SPECTRAL = {"audio-spectrogram-transformer"}
 #: Codecs read (1, channels, samples).
 CODECS = {
     "dac", "encodec", "mimi", "mimi_encoder", "pe_audio", "pe_audio_encoder", "pocket_tts_audio_tokenizer", "wavtokenizer",
     "pocket_tts_audio_tokenizer_encoder", "vibevoice_acoustic_tokenizer", "xcodec", "higgs_audio_v2_tokenizer",
-    "wavtokenizer_encoder", "omniasr", "omniasr_audio", "omniasr_ctc", "xcodec2", "neucodec", "pe_audio_video_encoder", "pe_audio_video",
+    "wavtokenizer_encoder", "omniasr", "omniasr_audio", "omniasr_ctc", "vibevoice_asr", "vibevoice", "xcodec2", "neucodec", "pe_audio_video_encoder", "pe_audio_video",
 }  # fmt: skip

@@ -127,7 +127,7 @@ class Facts:
             given = {k: _like(v) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
             found = torch.func.functional_call(_Method(owner, method), fakes, (), given, strict=False)
         pooled = getattr(found, "pooler_output", None)
-        leaves = found if pooled is None else pooled
+        leaves = pooled if pooled is not None else getattr(found, "last_hidden_state", found)
         leaves = [leaves] if isinstance(leaves, torch.Tensor) else list(leaves)
         if leaves and isinstance(leaves[0], list | tuple):  # (features, lengths)
             leaves = list(leaves[0])

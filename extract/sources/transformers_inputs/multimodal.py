@@ -19,6 +19,10 @@ AUDIO_TOKENS = ("audio_token_id", "audio_token_index")
 
 def inputs(facts: Facts) -> dict[str, Any]:
     """Token ids around one image, or one sound where the model reads no images."""
+    if all(facts.get(name, config=facts.config) is None for name in ("vision_config", "audio_config")) and any(
+        hasattr(facts.config, name) for name in ("vision_config", "audio_config")
+    ):
+        return text.inputs(facts)  # the default configuration leaves the other senses out
     if "pixel_values" in facts.accepts and "image_grid_thw" in facts.accepts:
         return _packed_image(facts)
     if "pixel_values" in facts.accepts:
@@ -47,6 +51,8 @@ def with_placeholders(facts: Facts, token: int | None, count: int, kind: int = 1
 def _image(facts: Facts) -> dict[str, Any]:
     token = facts.get(*IMAGE_TOKENS)
     pixels = vision.pixels(facts, 1)
+    if facts.kind in TEXT_ALONE:
+        return text.inputs(facts)
     if token is None:  # two towers side by side: no placeholders
         given = text.inputs(facts)
         given["pixel_values"] = pixels
@@ -59,7 +65,7 @@ def _image(facts: Facts) -> dict[str, Any]:
     elif tiles is not None:  # a picture is cut into tiles, by its size, beside one view of the whole
         count = tiles(image_size=list(side), grid_pinpoints=facts.config.image_grid_pinpoints, patch_size=side[0])
         pixels = vision.pixels(facts, 1, int(count))
-    if "image_sizes" in facts.accepts:
+    if "image_sizes" in facts.accepts and facts.kind != "llava":  # llava passes it to encoders that take one size only
         extra["image_sizes"] = [side]  # plain numbers: as a tensor they would be values that a fake does not have
     for name, make in IMAGE_COMPANIONS.items():
         if name in facts.accepts:
@@ -87,7 +93,6 @@ EMBEDDINGS: dict[str, Callable[[Facts], int]] = {
     "idefics2": _resampled,
     "idefics3": _shuffled,
     "smolvlm": _shuffled,
-    "granite_docling": _shuffled,
     "modernvbert": _shuffled,
     "colmodernvbert": _shuffled,
     "ultravbert": _shuffled,
@@ -98,6 +103,7 @@ IMAGE_COMPANIONS: dict[str, Callable[[Facts, torch.Tensor], Any]] = {
     "pixel_attention_mask": lambda facts, pixels: (
         torch.ones(*pixels.shape[:2], *pixels.shape[-2:], dtype=torch.long) if pixels.dim() == 5 else None
     ),
+    "qformer_input_ids": lambda facts, pixels: torch.randint(5, 400, (1, 8)),
 }
 
 
@@ -126,8 +132,10 @@ def _packed_image(facts: Facts) -> dict[str, Any]:
     return given
 
 
+#: Families whose image path takes geometry as values, or whose placeholders follow rules of their own.
+TEXT_ALONE = {"apertus1p5", "molmo2", "ovis2"}
 #: Families whose image path loops over values of the grid: traced with text alone.
-VALUE_BOUND = {"ernie4_5_vl_moe", "video_llama_3"}
+VALUE_BOUND = {"muse_glimmer", "hy_v4_vl", "hunyuan_vl", "ernie4_5_vl_moe", "video_llama_3"}
 #: Families whose default configuration lacks the tokens that their own position rule looks for.
 PLAIN_POSITIONS = {"qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"}
 
@@ -148,9 +156,11 @@ def _sound(facts: Facts) -> dict[str, Any]:
     token = facts.get(*AUDIO_TOKENS)
     if token is None:
         return {**text.inputs(facts), name: given[name]}
-    frames = given[name].shape[-1] if facts.audio.model_type in audio.CHANNELS_FIRST else given[name].shape[1]
+    frames = audio.length(facts, given[name])
     for mask in ("input_features_mask", "feature_attention_mask"):
-        if mask in facts.accepts:
+        if facts.kind.startswith("granite_speech"):  # its mask is over embeddings, and only needed for padding
+            given.pop(mask, None)
+        elif mask in facts.accepts:
             given[mask] = torch.ones(1, frames, dtype=torch.long)
     return {**with_placeholders(facts, token, _sound_count(facts, given, frames), kind=3), **given}
 
@@ -165,10 +175,10 @@ def _sound_count(facts: Facts, given: dict[str, Any], frames: int) -> int:
             if rule is not None:
                 found = rule(torch.tensor([frames]))
                 return int(found[-1] if isinstance(found, tuple) else found)
-        raise
+        return frames  # a full mask over unreduced frames
 
 
 #: Families whose pixel values have an extra axis for the images of one sample.
-NESTED = {"idefics2", "idefics3", "smolvlm", "granite_docling", "modernvbert", "colmodernvbert", "ultravbert"}
+NESTED = {"idefics2", "idefics3", "smolvlm", "modernvbert", "colmodernvbert", "ultravbert", "perception_lm"}
 #: Families that read `token_type_ids` as a map of image tokens.
 TYPED = {"gemma3", "paligemma", "colpali", "shieldgemma2"}

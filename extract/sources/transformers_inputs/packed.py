@@ -37,7 +37,7 @@ def patches(facts: Facts, encoder: nn.Module) -> torch.Tensor:
     """Patches in the layout of the encoder's first layer: flat (n, pixels), or (n, channels, side, side)."""
     first = next((m for m in encoder.modules() if isinstance(m, nn.Conv2d | nn.Conv3d | nn.Linear)), None)
     count = GRID * GRID
-    if isinstance(first, nn.Conv2d) and first.kernel_size == first.stride:
+    if isinstance(first, nn.Conv2d) and facts.kind in SQUARES:
         return torch.randn(count, first.in_channels, *first.kernel_size)
     if isinstance(first, nn.Linear):
         return torch.randn(count, first.in_features)
@@ -69,5 +69,7 @@ def sized(facts: Facts) -> dict[str, Any]:
     return {"pixel_values": torch.randn(1, 3, patch, patch * GRID * GRID), **derived(facts.model, **given)}
 
 
+#: Families whose packed patches stay squares (n, channels, side, side).
+SQUARES = {"paddleocr_vl", "paddleocr_vl_vision", "kimi_k25", "kimi_k25_vision"}
 #: Encoders whose packed patches still have a batch axis in front.
 LEADING_AXIS = {"paddleocr_vl_vision"}

@@ -19,7 +19,7 @@ def _image(height: int, width: int) -> Builder:
 
 def _clip(facts: Facts) -> dict[str, Any]:
     """Text and a clip (1, frames, channels, height, width)."""
-    frames = min(int(facts.get("num_frames", default=8)), 8)
+    frames = int(facts.get("num_frames", default=8))
     given = {"pixel_values": vision.pixels(facts, 1, frames)}
     if "input_ids" in facts.accepts:
         given["input_ids"] = facts.ids()
@@ -49,23 +49,33 @@ BY_TYPE: dict[str, Builder] = {
     "dia": speech.code_books,
     "efficientloftr": prompting.pair,
     "evolla": structured.protein,
+    "granite_docling": structured.tiles_of_page,
     "grounding-dino": prompting.grounding,
+    "inkling2": structured.cells,
+    "inkling2_loop": structured.cells,
+    "inkling2_vision": structured.cells,
+    "kosmos-2": structured.placed_image,
     "kosmos-2.5": structured.page_patches,
+    "kyutai_speech_to_text": speech.text_and_books,
+    "lfm2_vl": structured.ragged_patches_in_text,
     "layoutlm": structured.document,
     "layoutlmv3": structured.document,
     "lightglue": prompting.pair,
     "luke": structured.entities,
     "lxmert": structured.regions,
     "markuplm": structured.marked_up,
+    "mllama": structured.tiled,
     "mimi_decoder": speech.latents,
     "mluke": structured.entities,
     "mm-grounding-dino": prompting.grounding,
     "muse_glimmer_assistant": structured.draft,
+    "neomme": structured.flat_patches,
     "omdet-turbo": prompting.classes,
     "oneformer": prompting.task,
     "owlv2": prompting.queries,
     "owlvit": prompting.queries,
     "perceiver": structured.latent_array,
+    "pi0": structured.robot,
     "pocket_tts_audio_tokenizer_decoder": speech.latents,
     "rf_detr": structured.windowed,
     "rf_detr_dinov2": structured.windowed,
@@ -76,6 +86,8 @@ BY_TYPE: dict[str, Builder] = {
     "sam_hq": prompting.points,
     "sam3": prompting.words,
     "seggpt": prompting.example,
+    "siglip2": structured.ragged_patches,
+    "siglip2_vision_model": structured.ragged_patches,
     "superglue": prompting.pair,
     "superpoint": _image(480, 640),
     "tapas": structured.table,

@@ -15,7 +15,7 @@ def inputs(facts: Facts) -> dict[str, Any]:
     if "past_time_features" in facts.required:
         return _lagged(facts)
     if facts.kind.startswith("timesfm"):
-        length = facts.get("context_length", default=512)
+        length = 512  # whole patches; the full context only repeats them
         values = torch.randn(2, length)
         if "past_values_padding" in facts.required:
             return {

@@ -60,3 +60,8 @@ def channel_wave(facts: Facts) -> dict[str, Any]:
     if "input_ids" in facts.accepts:
         given["input_ids"] = facts.ids()
     return given
+
+
+def text_and_books(facts: Facts) -> dict[str, Any]:
+    """Kyutai speech to text: a text token and one code of each book a step (1, length, 1 + books)."""
+    return {"input_ids": torch.randint(3, 2000, (1, 24, facts.config.num_codebooks + 1))}

@@ -183,3 +183,110 @@ def windowed(facts: Facts) -> dict[str, Any]:
     backbone = facts.part("backbone_config") or facts.config
     unit = (facts.get("patch_size", config=backbone) or 14) * (facts.get("num_windows", config=backbone) or 4)
     return {"pixel_values": torch.rand(1, 3, max(side // unit, 1) * unit, max(side // unit, 1) * unit)}
+
+
+def tiled(facts: Facts) -> dict[str, Any]:
+    """Mllama: text that looks across at one image of up to four tiles."""
+    tiles = facts.get("max_num_tiles", default=4)
+    given: dict[str, Any] = {
+        "pixel_values": pixels(facts, 1, 1, tiles),
+        "aspect_ratio_ids": torch.ones(1, 1, dtype=torch.long),
+        "aspect_ratio_mask": torch.ones(1, 1, tiles, dtype=torch.long),
+    }
+    if "input_ids" in facts.accepts:
+        given["input_ids"] = facts.ids()
+        given["attention_mask"] = torch.ones(1, LENGTH, dtype=torch.long)
+        given["cross_attention_mask"] = torch.ones(1, LENGTH, 1, tiles, dtype=torch.long)
+    return given
+
+
+def cells(facts: Facts) -> dict[str, Any]:
+    """Inkling 2: one image as squares of folded patches (squares, side, side, channels), and how many squares a side."""
+    vision = facts.vision
+    side = vision.patch_size * vision.spatial_merge_size
+    count = 4
+    given: dict[str, Any] = {
+        "pixel_values": torch.rand(count * count, side, side, 3),
+        "image_grid_thw": torch.tensor([[1, count, count]]),
+    }
+    if "input_ids" in facts.accepts:
+        words = facts.ids()
+        token = torch.full((1, count * count), facts.config.image_token_id)
+        given["input_ids"] = torch.cat([words[:, :2], token, words[:, 2:]], dim=1)
+    return given
+
+
+def flat_patches(facts: Facts) -> dict[str, Any]:
+    """NeoMME: flattened patches (patches, channels * side * side), one placeholder each."""
+    words = facts.ids()
+    token = torch.full((1, 16), facts.config.image_token_id)
+    return {
+        "input_ids": torch.cat([words[:, :2], token, words[:, 2:]], dim=1),
+        "pixel_values": torch.rand(16, facts.config.patch_dim),
+    }
+
+
+def tiles_of_page(facts: Facts) -> dict[str, Any]:
+    """Granite Docling: tiles of a page (1, tiles, channels, side, side), a mask of real tiles, placeholders in the text."""
+    inner = facts.model if hasattr(facts.model, "image_seq_len") else facts.model.model
+    words = facts.ids()
+    token = torch.full((1, int(inner.image_seq_len)), facts.config.image_token_id)
+    return {
+        "input_ids": torch.cat([words[:, :2], token, words[:, 2:]], dim=1),
+        "pixel_values": pixels(facts, 1, 1),
+        "pixel_attention_mask": torch.ones(1, 1, dtype=torch.bool),
+    }
+
+
+def placed_image(facts: Facts) -> dict[str, Any]:
+    """Kosmos-2: text, one image, and the map of the places that its queries take."""
+    count = facts.get("latent_query_num", default=64)
+    words = facts.ids()
+    ids = torch.cat([words[:, :2], torch.ones(1, count, dtype=torch.long), words[:, 2:]], dim=1)
+    places = torch.zeros_like(ids)
+    places[:, 2 : 2 + count] = 1
+    return {"input_ids": ids, "pixel_values": pixels(facts, 1), "image_embeds_position_mask": places}
+
+
+def robot(facts: Facts) -> dict[str, Any]:
+    """PI0: an instruction, one camera image, and the robot's state (or the embedded actions that the base model takes)."""
+    config = facts.config
+    vlm = config.vlm_config
+    count = (vlm.vision_config.image_size // vlm.vision_config.patch_size) ** 2
+    words = facts.ids()
+    ids = torch.cat([torch.full((1, count), vlm.image_token_index), words], dim=1)
+    given: dict[str, Any] = {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "pixel_values": torch.rand(1, 1, 3, vlm.vision_config.image_size, vlm.vision_config.image_size),
+        "pixel_attention_mask": torch.ones(1, 1, dtype=torch.bool),
+    }
+    if "action_embeds" in facts.required:
+        given["action_embeds"] = torch.randn(1, config.chunk_size + 1, config.dit_config.hidden_size)
+    else:
+        given["state"] = torch.randn(1, config.max_state_dim)
+        given["noise"] = torch.randn(1, config.chunk_size, config.max_action_dim)
+        given["timestep"] = torch.rand(1)
+    return given
+
+
+def ragged_patches(facts: Facts) -> dict[str, Any]:
+    """SigLIP 2: flattened patches (1, patches, channels * side * side), a mask, and each image's (rows, columns)."""
+    side = facts.get("patch_size", config=facts.vision)
+    given: dict[str, Any] = {
+        "pixel_values": torch.rand(1, 256, 3 * side * side),
+        "pixel_attention_mask": torch.ones(1, 256, dtype=torch.long),
+        "spatial_shapes": torch.tensor([[16, 16]]),
+    }
+    if "input_ids" in facts.accepts:
+        given["input_ids"] = facts.ids()
+    return given
+
+
+def ragged_patches_in_text(facts: Facts) -> dict[str, Any]:
+    """LFM2-VL: SigLIP 2 patches beside a text with one placeholder for each folded square of patches."""
+    count = (16 // facts.get("downsample_factor", default=2)) ** 2
+    words = facts.ids()
+    token = torch.full((1, count), facts.config.image_token_id)
+    given = ragged_patches(facts)
+    return {**given, "input_ids": torch.cat([words[:, :2], token, words[:, 2:]], dim=1)}

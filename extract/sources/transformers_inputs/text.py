@@ -25,6 +25,8 @@ def decoder_ids(facts: Facts) -> torch.Tensor | None:
     """Decoder token ids (1, 8); some decoders have several code books, (1, books, 8) or (books, 8)."""
     if facts.cls.endswith(("ForSequenceClassification", "ForQuestionAnswering")):
         return None  # these shift their encoder ids themselves
+    if facts.cls.endswith(("ForRNNT", "ForTDT")):
+        return torch.ones(1, 4, dtype=torch.long)  # the prediction network of a transducer
     if not facts.get("is_encoder_decoder", default=False) and "decoder_input_ids" not in facts.required:
         decoder = facts.part("decoder", "decoder_config")
         if decoder is None and facts.part("encoder") is None:
@@ -43,4 +45,5 @@ def boxes(facts: Facts, length: int = LENGTH) -> torch.Tensor:
 COMPANIONS: dict[str, Callable[[Facts], Any]] = {
     "decoder_input_ids": decoder_ids,
     "bbox": boxes,
+    "lang_ids": lambda facts: torch.zeros(1, dtype=torch.long),
 }

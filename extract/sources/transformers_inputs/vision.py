@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ def image_size(facts: Facts) -> tuple[int, int]:
     for part in (facts.vision, facts.config, facts.part("backbone_config"), facts.part("perceiver_config")):
         if part is None:
             continue
-        for name in ("image_size", "img_size", "pretrain_image_size", "input_image_size", "input_size"):
+        for name in ("image_size", "img_size", "max_img_size", "pretrain_image_size", "input_image_size", "input_size"):
             value = getattr(part, name, None)
             if isinstance(value, dict):
                 value = [value.get("height", SIDE), value.get("width", SIDE)]
@@ -27,6 +28,9 @@ def image_size(facts: Facts) -> tuple[int, int]:
                 value = value[0]
             if isinstance(value, int) and value > 0:
                 return value, value
+        made_for = re.search(r"_(\d{3})$", getattr(part, "architecture", None) or "")  # a timm name ends in its size
+        if made_for:
+            return int(made_for[1]), int(made_for[1])
     return SIDE, SIDE
 
 
