@@ -27,6 +27,8 @@ MODES = ("empty", "meta", "real")
 LARGE = 4 << 20
 #: Scalar parameters up to which the `real` mode may be tried.
 SMALL = 150_000_000
+#: Integers up to which an observed tensor keeps its values: sizes of images, lengths, offsets.
+FEW = 64
 
 _SIZED = {torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn}
 _FILLED = {torch.full}
@@ -177,4 +179,6 @@ def observed(tensor: torch.Tensor) -> dict[str, Any] | None:
         row = data.reshape(-1, tensor.shape[-1])[0]
         arange = torch.arange(tensor.shape[-1], dtype=torch.float64)
         stats["is_arange"] = bool((row - row[0] == arange).all()) and tensor.shape[-1] > 1
+        if tensor.numel() <= FEW:
+            stats["values"] = tensor.reshape(-1).tolist()
     return stats

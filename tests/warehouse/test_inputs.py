@@ -129,9 +129,24 @@ def holder(dtype: str, **columns: object) -> GraphRecord:
     return GraphRecord((replace(node, **columns), output))  # type: ignore[arg-type]
 
 
+def test_boxes_keep_their_corners_in_order():
+    def embed(box):
+        return F.embedding(box[..., 2] - box[..., 0], TABLE) + F.embedding(box[..., 3], TABLE)
+
+    record = record_of(embed, torch.zeros(2, 3, 4, dtype=torch.int64))
+    assert recipes(record)["box"] == {"kind": "index", "low": 0, "high": 7, "sorted": True}
+    for seed in range(20):
+        to_graph_module(record)(*draw(record, seed))
+
+
 OBSERVED = {
     "positions": ("int64", {"min": 3, "max": 8, "is_arange": True}, {"kind": "arange", "start": 3}),
     "tokens": ("int64", {"min": 5, "max": 9, "is_arange": False}, {"kind": "index", "low": 5, "high": 10}),
+    "few": (
+        "int64",
+        {"min": 1, "max": 24, "values": list(range(1, 25))},
+        {"kind": "values", "values": list(range(1, 25))},
+    ),
     "one number": ("int64", {"min": 4, "max": 4, "is_arange": False}, {"kind": "constant", "value": 4}),
     "all on": ("bool", {"min": 1, "max": 1}, {"kind": "constant", "value": 1}),
     "on and off": ("bool", {"min": 0, "max": 1}, {"kind": "mask", "form": "bool"}),

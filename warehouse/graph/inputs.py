@@ -7,7 +7,8 @@ placeholder, in whatever dtype.
 A recipe is a JSON object; `kind` is one of
     normal       mean, std, and optional low, high that values are clamped to
     positive     mean, std; values are |mean + std * n|, at least mean / 10
-    index        integers in [low, high)
+    index        integers in [low, high); optional sorted: ascending along the last dimension
+    values       these integers, for small inputs that are sizes or offsets rather than indices
     mask         form: `bool` or `binary` (1 and 0, each last dimension holding both), `additive` (0 and -10000)
     probability  uniform in [0.05, 0.95]
     arange       start, start + 1, ... along the last dimension
@@ -36,8 +37,8 @@ _SCALE = re.compile(r"(norm|bn|ln)[^.]*(\.\d+)*\.(weight|scale|gamma)$|(^|\.)(ln
 def infer_recipes(record: GraphRecord, observed: Mapping[int, Mapping[str, Any]] | None = None) -> GraphRecord:
     """`record` with a recipe on every placeholder.
 
-    observed: slot -> statistics of a real tensor: min, max, mean, std, and is_arange for integers. They win where
-    they say more than the graph does.
+    observed: slot -> statistics of a real tensor: min, max, mean, std; is_arange of integers, and all their values
+    where they are few. They win where they say more than the graph does.
     """
     uses = Uses(record)
     symbols = _symbol_values(record)
@@ -68,7 +69,10 @@ def _recipe(row: int, node: Node, uses: Uses, symbols: dict[str, int], seen: dic
             return {"kind": "constant", "value": int(seen["min"])}
         return {"kind": "mask", "form": "bool"}
     if is_integer(node):
-        return _integer_recipe(row, node, uses, seen)
+        recipe = _integer_recipe(row, node, uses, seen)
+        if recipe["kind"] == "index" and uses.indexes_by_differences(row):
+            recipe["sorted"] = True  # corners of boxes: right minus left must not be negative
+        return recipe
     return _float_recipe(row, node, uses, seen)
 
 
@@ -80,6 +84,8 @@ def _integer_recipe(row: int, node: Node, uses: Uses, seen: dict[str, Any]) -> d
             return {"kind": "arange", "start": low}
         if high - low == 1 and (allowed is None or node.role != "input"):
             return {"kind": "constant", "value": low}
+        if allowed is None and "values" in seen:
+            return {"kind": "values", "values": list(seen["values"])}
         if allowed is None:
             return {"kind": "index", "low": low, "high": high}
         if high - low > 1:
@@ -216,7 +222,10 @@ def _drawn(recipe: dict[str, Any], shape: tuple[int, ...], dtype: torch.dtype, s
     if kind == "index":
         if recipe["low"] >= recipe["high"]:
             raise ValueError("an empty range")
-        return torch.randint(int(recipe["low"]), int(recipe["high"]), shape, generator=generator)
+        values = torch.randint(int(recipe["low"]), int(recipe["high"]), shape, generator=generator)
+        return values.sort(dim=-1).values if recipe.get("sorted") is True and shape else values
+    if kind == "values":
+        return torch.tensor(recipe["values"], dtype=torch.int64).reshape(shape)
     if kind == "probability":
         return torch.rand(shape, generator=generator, dtype=torch.float64) * 0.9 + 0.05
     if kind == "arange":

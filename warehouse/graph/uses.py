@@ -90,6 +90,19 @@ class Uses:
                 found = allowed if found is None else (max(found[0], allowed[0]), min(found[1], allowed[1]))
         return found if found is not None and found[0] < found[1] else None
 
+    def indexes_by_differences(self, row: int) -> bool:
+        """Whether differences between integers of `row` serve as indices (width of a box, distance of positions)."""
+        readers = list(self.readers(row))
+        own = {here for _, here, *_ in readers}
+        return any(
+            name == "sub"
+            and len(args) == 2
+            and all(isinstance(a, Reference) and a.row in own for a in args)
+            and args[0].row != args[1].row
+            and self.index_range(user) is not None
+            for name, _here, user, args, _kwargs in readers
+        )
+
     def _allowed(self, name: str, row: int, args: list[Any], kwargs: dict[str, Any]) -> Range | None:
         """The range that one consumer allows, when it uses `row` as indices."""
 
