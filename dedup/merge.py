@@ -128,11 +128,13 @@ def _winners(rows: dict[str, list[dict[str, Any]]], known: set[str]) -> dict[str
 def _node_pieces(warehouse: Warehouse, kept: list[dict[str, Any]]) -> Iterator[pa.Table]:
     """Node rows of the kept graphs, in pieces cut in graph_hash order: the same cuts whoever made the captures."""
     piece: list[dict[str, Any]] = []
+    waiting = 0
     for row in sorted(kept, key=lambda r: str(r["graph_hash"])):
         piece.append(row)
-        if sum(r["node_count"] for r in piece) >= PIECE_ROWS:
+        waiting += row["node_count"]
+        if waiting >= PIECE_ROWS:
             yield _nodes(warehouse, piece)
-            piece = []
+            piece, waiting = [], 0
     if piece:
         yield _nodes(warehouse, piece)
 

@@ -27,7 +27,7 @@ def payload(ref: ModelRef, variant: Variant, warehouse: str) -> dict[str, Any]:
 
 
 def stage(found: Capture, warehouse: str, started: datetime, seconds: float) -> dict[str, Any]:
-    """Make a capture durable. Returns what progress is shown from: capture_id, status, class, graphs, nodes, seconds."""
+    """Make a capture durable. Returns a summary: capture_id, status, class, graphs, nodes, seconds."""
     rows = rows_of(found, started, seconds)
     nodes: pa.Table = node_table({g.graph_hash: g.record for g in found.graphs}.items())
     row = rows["captures"][0]

@@ -7,13 +7,14 @@ party's package names its class under the entry-point group `passnet.sources` an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module, metadata
-from typing import Any, Protocol, TypeVar
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from extract.model import ExampleInputs, ModelRef
+
+if TYPE_CHECKING:  # listing names from a catalog must not cost the import of torch
+    from torch import nn
 
 GROUP = "passnet.sources"
 BUILT_IN = {
@@ -24,7 +25,11 @@ BUILT_IN = {
 
 
 class Source(Protocol):
-    """What a source must do. `list` never builds a model; `build` and `inputs` run in a worker process."""
+    """What a source must do. `list` never builds a model; `build` and `inputs` run in a worker process.
+
+    Two methods more are used where a source has them, since making every ModelRef may be slow: `names()`, the names
+    alone in the order of `list`, and `ref(name)`, one ModelRef (LookupError for an unknown name).
+    """
 
     name: str
 
@@ -64,6 +69,11 @@ def _entry_points() -> dict[str, metadata.EntryPoint]:
     return {e.name: e for e in metadata.entry_points(group=GROUP)}
 
 
+def overridden() -> set[str]:
+    """Names of built-in sources whose place another class has taken."""
+    return {n for n, cls in _REGISTERED.items() if n in BUILT_IN and cls.__module__ != BUILT_IN[n]}
+
+
 def names() -> list[str]:
     """Names of all sources: built in, registered, and installed by third parties."""
     return sorted({*BUILT_IN, *_REGISTERED, *_entry_points()})
@@ -82,3 +92,21 @@ def get(name: str) -> Source:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UnknownSource(f"unknown source {name!r}{hint} Known: {', '.join(names())}")
     return _REGISTERED[name]()
+
+
+def names_of(source: Source) -> list[str]:
+    """Names of a source's models, in its order."""
+    cheap = getattr(source, "names", None)
+    return list(cheap()) if cheap is not None else [ref.name for ref in source.list()]
+
+
+def refs_of(source: Source, wanted: Iterable[str]) -> list[ModelRef]:
+    """ModelRefs of some of a source's models, in the order asked for. LookupError for a name it does not have."""
+    one = getattr(source, "ref", None)
+    if one is not None:
+        return [one(name) for name in wanted]
+    known = {ref.name: ref for ref in source.list()}
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise LookupError(f"{source.name} has no model {missing[0]!r}")
+    return [known[name] for name in wanted]

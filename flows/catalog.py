@@ -1,0 +1,99 @@
+"""Names and ModelRefs of the sources, remembered between runs.
+
+Listing a zoo means importing it and torch with it, which takes longer than a refresh that finds nothing new may. What
+a source lists depends on the zoo's version and on our own source files, so answers are kept in the warehouse
+(`catalog/<source>-<key>.json`) under a key made of both, and a third party's source is asked every time.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+
+import xxhash
+
+import extract.sources
+from extract.model import ModelRef
+from extract.sources import registry
+from warehouse.storage import TEMPORARY, Storage, explained
+
+FOLDER = "catalog"
+
+
+class Catalog:
+    """What the sources list, through the warehouse's memory of it."""
+
+    def __init__(self, storage: Storage):
+        self.storage = storage
+        self._held: dict[str, tuple[list[str], dict[str, ModelRef]]] = {}
+        self._changed: set[str] = set()
+
+    def names(self, source: str) -> list[str]:
+        """Names of a source's models in its own order. UnknownSource when there is no such source."""
+        names, _ = self._of(source)
+        if not names:
+            names.extend(registry.names_of(registry.get(source)))
+            self._changed.add(source)
+        return names
+
+    def refs(self, source: str, wanted: Iterable[str]) -> list[ModelRef]:
+        """ModelRefs of some models. LookupError for an unknown name."""
+        wanted = list(wanted)
+        _, refs = self._of(source)
+        missing = [name for name in wanted if name not in refs]
+        if missing:
+            for ref in registry.refs_of(registry.get(source), missing):
+                refs[ref.name] = ref
+            self._changed.add(source)
+        return [refs[name] for name in wanted]
+
+    def save(self) -> None:
+        """Remember what was learned. WarehouseError when the warehouse cannot be written."""
+        for source in sorted(self._changed):
+            key = _key(source)
+            if key is None:
+                continue
+            names, refs = self._held[source]
+            text = json.dumps({"names": names, "refs": [asdict(refs[name]) for name in sorted(refs)]})
+            temporary = f"{FOLDER}/{TEMPORARY}{uuid.uuid4().hex}"
+            with explained(self.storage, "keep the catalog"):
+                self.storage.make_folder(FOLDER)
+                sink = self.storage.create(temporary)
+                sink.write(text.encode())
+                self.storage.settle(sink)
+                self.storage.move(temporary, f"{FOLDER}/{source}-{key}.json")
+        self._changed.clear()
+
+    def _of(self, source: str) -> tuple[list[str], dict[str, ModelRef]]:
+        if source not in self._held:
+            if source not in registry.names():
+                registry.get(source)  # raises, with the nearest name
+            self._held[source] = self._remembered(source)
+        return self._held[source]
+
+    def _remembered(self, source: str) -> tuple[list[str], dict[str, ModelRef]]:
+        key = _key(source)
+        path = f"{FOLDER}/{source}-{key}.json"
+        if key is None or not self.storage.size(path):
+            return [], {}
+        try:
+            with self.storage.read(path) as file:
+                held = json.loads(file.read())
+            refs = [ModelRef(**{k: str(v) for k, v in ref.items()}) for ref in held["refs"]]
+            return [str(name) for name in held["names"]], {ref.name: ref for ref in refs}
+        except (ValueError, KeyError, TypeError, OSError):
+            return [], {}  # a damaged memory is no memory: the source is asked again
+
+
+def _key(source: str) -> str | None:
+    """What a built-in source's listing depends on, hashed; None for a source whose code is not ours."""
+    if source not in registry.BUILT_IN or source in registry.overridden():
+        return None
+    digest = xxhash.xxh3_128(metadata.version(source).encode())
+    for path in sorted(Path(extract.sources.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

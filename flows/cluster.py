@@ -1,0 +1,53 @@
+"""The Dask cluster that a refresh works on: a local one made for it, or an existing one given by `--scheduler`."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+import dask
+from distributed import Client, LocalCluster
+
+from flows.errors import UserError
+
+#: A batch may be on a worker that is killed this often before Dask gives it up.
+ALLOWED_FAILURES = 20
+
+
+@contextlib.contextmanager
+def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
+    """A client of the cluster, current while the context lasts. UserError when the scheduler does not answer."""
+    for name in (
+        "distributed",
+        "distributed.nanny",
+        "distributed.scheduler",
+        "distributed.core",
+        "tornado.application",
+    ):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # the flow reports losses itself, in one line
+    settings = {
+        "distributed.scheduler.allowed-failures": ALLOWED_FAILURES,
+        "distributed.comm.timeouts.connect": "10s",
+        "distributed.admin.log-format": "%(message)s",
+    }
+    with dask.config.set(settings), contextlib.ExitStack() as stack:
+        if scheduler is None:
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                memory_limit=None,  # capture workers have caps of their own
+                silence_logs=logging.CRITICAL,
+            )
+            stack.enter_context(cluster)
+            yield stack.enter_context(Client(cluster))
+            return
+        try:
+            client = Client(scheduler, timeout="10s")
+        except (OSError, ValueError, TimeoutError) as error:
+            raise UserError(
+                f"no Dask scheduler answers at {scheduler}: start one with `dask scheduler`, or leave --scheduler out"
+            ) from error
+        yield stack.enter_context(client)

@@ -1,0 +1,111 @@
+"""`passnet refresh`: options, the progress display, and the closing report."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from flows.commands.options import Json, Warehouse
+
+
+def refresh(
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", help="Source of models; may be given several times. All if left out."),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option("--models", help="File of source:name lines, a glob over source:name or name, or `demo`."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="At most this many models.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="With --limit: a random sample instead of the first.")
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--variant",
+            help="How to trace: default, train, symbolic, float16, bfloat16, cpu, joined by '+'. May be repeated.",
+        ),
+    ] = None,
+    warehouse: Warehouse = "lake",
+    workers: Annotated[int, typer.Option("--workers", min=0, help="Capture processes; 0: one for each core.")] = 0,
+    deadline: Annotated[float, typer.Option("--deadline", min=1.0, help="Seconds that one capture may take.")] = 120.0,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="Address of an existing Dask scheduler (tcp://host:port).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Capture the selected models' graphs, deduplicate them, and publish a new snapshot.
+
+    Only what is new is done. Kill it at any moment: the same command goes on.
+    """
+    from flows.progress import Display
+    from flows.refresh import Request
+    from flows.refresh import refresh as run
+
+    request = Request(
+        sources=tuple(source or ()),
+        models=models,
+        limit=limit,
+        seed=seed,
+        variants=tuple(variant or ("default",)),
+        warehouse=warehouse,
+        workers=workers,
+        deadline=deadline,
+        scheduler=scheduler,
+    )
+    with Display() as display:
+        found = run(request, display.started)
+    if as_json:
+        json.dump(found.summary(), sys.stdout)
+        print()
+        return
+    _close(request.warehouse, found, display.plan)
+
+
+def _close(warehouse: str, found: Any, work: Any) -> None:
+    """What was captured, kept, dropped and why; three answers; what to type next."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from curate import ready
+    from flows.prompt import print_result
+    from flows.report import source_table, summarise
+    from warehouse.snapshot import Warehouse
+    from warehouse.sql import connect
+
+    console = Console(highlight=False)
+    summary = summarise(Warehouse.open(warehouse), found.snapshot, work)
+    for title, rows in (("Captured", source_table(summary)), ("Failed, by class", summary["failures"])):
+        if not rows:
+            continue
+        table = Table(title=title, title_justify="left", header_style="bold")
+        for column in rows[0]:
+            table.add_column(column, justify="left" if column in ("source", "class") else "right")
+        for row in rows:
+            table.add_row(*(str(v) for v in row.values()))
+        console.print(table)
+    console.print(
+        f"snapshot {found.snapshot.sequence} ({found.snapshot.id[:12]}): {summary['tables'].get('graphs', 0)} unique "
+        f"graphs, {summary['tables'].get('nodes', 0)} nodes in all; {found.skipped} captures were there already; "
+        f"{found.seconds:.1f} s",
+        soft_wrap=True,
+    )
+    connection = connect(warehouse, found.snapshot.id)
+    for name in ("frequent_sequences", "dtype_mix", "graph_breaks"):
+        if name not in ready.names():
+            continue
+        query = ready.load(name)
+        console.print(f"\n[bold]{query.question}[/bold]  (curate/queries/{name}.sql)")
+        print_result(query.run(connection))
+    place = "" if warehouse == "lake" else f" --warehouse {warehouse}"
+    some = connection.execute("SELECT graph_hash FROM graphs ORDER BY node_count, graph_hash LIMIT 1").fetchone()
+    console.print("\nNext:")
+    console.print(f'  passnet sql{place} "SELECT * FROM op_frequency() LIMIT 10"', markup=False)
+    console.print(f"  passnet sql{place}          (a prompt; .queries lists ready questions)", markup=False)
+    if some:
+        console.print(f"  passnet show {some[0][:12]}{place}", markup=False)

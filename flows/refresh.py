@@ -1,0 +1,177 @@
+"""`passnet refresh`: a Prefect flow of coarse tasks over a Dask cluster, from a selection of models to a snapshot.
+
+plan -> batches of captures -> merge -> publish. Whatever is killed, the same command goes on: finished captures are
+staged one by one, and publishing is one rename. When nothing is new, neither Prefect nor Dask is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from extract.model import Variant
+from extract.workers import Limits
+from flows.catalog import Catalog
+from flows.errors import SchedulerLost, UserError
+from flows.plan import Plan, plan
+from flows.selection import select
+from warehouse.snapshot import Snapshot, Warehouse
+from warehouse.storage import LocalStorage
+
+#: Captures of a batch: enough that a task's overhead is nothing, few enough that all workers end together.
+LARGEST_BATCH = 200
+#: What capture workers import before they are forked.
+PRELOAD = ("torch", "timm", "torchvision", "transformers")
+JOB = "extract.job:run"
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything a refresh is told. `workers` 0 means one for each core."""
+
+    sources: tuple[str, ...] = ()
+    models: str | None = None
+    limit: int | None = None
+    seed: int | None = None
+    variants: tuple[str, ...] = ("default",)
+    warehouse: str = "lake"
+    workers: int = 0
+    deadline: float = 120.0
+    scheduler: str | None = None
+    job: str = JOB
+    preload: tuple[str, ...] = PRELOAD
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a refresh did. `failed` counts by class among the captures asked for; `seconds` is wall clock."""
+
+    snapshot: Snapshot
+    models: int
+    configurations: int
+    captured: int
+    failed: dict[str, int]
+    skipped: int
+    graphs: int
+    unique_graphs: int
+    seconds: float
+
+    def summary(self) -> dict[str, Any]:
+        """The object that `refresh --json` ends with."""
+        return {
+            "models": self.models,
+            "configurations": self.configurations,
+            "captured": self.captured,
+            "failed": self.failed,
+            "skipped": self.skipped,
+            "graphs": self.graphs,
+            "unique_graphs": self.unique_graphs,
+            "seconds": round(self.seconds, 2),
+            "snapshot": self.snapshot.id,
+        }
+
+
+def refresh(request: Request, started: Callable[[Plan], Progress]) -> Refreshed:
+    """Do what `request` says. `started` is told the plan and gives the function that is told of each capture.
+
+    Raises UserError or WarehouseError for what a user can mend, SchedulerLost when the cluster goes away.
+    """
+    clock = time.perf_counter()
+    variants = _variants(request.variants)
+    warehouse = Warehouse.open(request.warehouse, create=True)
+    with _alone(warehouse):
+        catalog = Catalog(warehouse.storage)
+        refs = select(catalog, request.sources, request.models, request.limit, request.seed)
+        catalog.save()
+        parent = warehouse.latest()
+        work = plan(warehouse, parent, refs, variants)
+        progress = started(work)
+        if parent is not None and not work.wanted and not _unlisted_models(warehouse, parent, work):
+            snapshot = parent
+        else:
+            snapshot = _run_flow(request, warehouse, work, progress)
+        return _outcome(warehouse, snapshot, work, time.perf_counter() - clock)
+
+
+def batches(ids: Sequence[str], workers: int) -> list[list[str]]:
+    """Cut captures into batches: at most `LARGEST_BATCH`, and at least four a worker while there are enough."""
+    size = max(1, min(LARGEST_BATCH, math.ceil(len(ids) / max(1, workers * 4))))
+    return [list(ids[i : i + size]) for i in range(0, len(ids), size)]
+
+
+def _run_flow(request: Request, warehouse: Warehouse, work: Plan, progress: Progress) -> Snapshot:
+    from flows.orchestrate import run  # Prefect and Dask: imported only when there is work
+
+    return run(request, warehouse, work, progress)
+
+
+def worker_count(request: Request) -> int:
+    return request.workers or len(os.sched_getaffinity(0))
+
+
+def limits(request: Request) -> Limits:
+    return Limits(deadline_s=request.deadline)
+
+
+def _variants(names: Sequence[str]) -> list[Variant]:
+    try:
+        return list(dict.fromkeys(Variant.parse(name) for name in names or ("default",)))
+    except ValueError as error:
+        raise UserError(f"--variant: {error}") from error
+
+
+@contextlib.contextmanager
+def _alone(warehouse: Warehouse) -> Iterator[None]:
+    """Keep a second refresh out of a local warehouse. The kernel drops the lock with its process."""
+    if not isinstance(warehouse.storage, LocalStorage):
+        yield
+        return
+    with open(warehouse.storage.root / ".refresh-lock", "a+b") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another refresh is working on {warehouse.storage.url}: wait, or give another --warehouse"
+            ) from None
+        yield
+
+
+def _unlisted_models(warehouse: Warehouse, parent: Snapshot, work: Plan) -> bool:
+    held = warehouse.read(parent, "models", ["source", "name", "revision"])
+    known = set(zip(*(held[c].to_pylist() for c in held.column_names), strict=True))
+    return any((ref.source, ref.name, ref.revision) not in known for ref in work.refs)
+
+
+def _outcome(warehouse: Warehouse, snapshot: Snapshot, work: Plan, seconds: float) -> Refreshed:
+    asked = set(work.wanted) | work.held
+    captures = warehouse.read(snapshot, "captures", ["capture_id", "status", "graph_count"]).to_pylist()
+    ours = [row for row in captures if row["capture_id"] in asked]
+    failures = warehouse.read(snapshot, "failures", ["capture_id", "class"]).to_pylist()
+    failed: dict[str, int] = {}
+    for row in sorted(failures, key=lambda r: str(r["class"])):
+        if row["capture_id"] in asked:
+            failed[row["class"]] = failed.get(row["class"], 0) + 1
+    occurrences = warehouse.read(snapshot, "occurrences", ["capture_id", "graph_hash"]).to_pylist()
+    unique = {row["graph_hash"] for row in occurrences if row["capture_id"] in asked}
+    return Refreshed(
+        snapshot=snapshot,
+        models=len(work.refs),
+        configurations=len({ref.config_hash for ref in work.refs}),
+        captured=sum(row["status"] == "complete" for row in ours),
+        failed=failed,
+        skipped=len(work.held),
+        graphs=sum(row["graph_count"] for row in ours),
+        unique_graphs=len(unique),
+        seconds=seconds,
+    )
+
+
+__all__ = ["Refreshed", "Request", "SchedulerLost", "batches", "refresh"]

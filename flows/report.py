@@ -1,0 +1,104 @@
+"""The summary of a refresh, for people and machines: files under `runs/`, Prefect artifacts, the closing tables.
+
+    runs/<snapshot sequence>-<id>/summary.json, summary.md
+
+Artifacts vanish with a server; the files stay with the warehouse.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from typing import Any
+
+from flows.plan import Plan
+from warehouse.snapshot import Snapshot, Warehouse
+from warehouse.storage import TEMPORARY, explained
+
+
+def summarise(warehouse: Warehouse, snapshot: Snapshot, work: Plan) -> dict[str, Any]:
+    """What became of every capture asked for, by source and by class, and what deduplication kept."""
+    asked = set(work.wanted) | work.held
+    captures = warehouse.read(
+        snapshot, "captures", ["capture_id", "source", "status", "graph_count", "build", "verified"]
+    )
+    failures = warehouse.read(snapshot, "failures", ["capture_id", "class", "source"])
+    occurrences = warehouse.read(snapshot, "occurrences", ["capture_id", "graph_hash"])
+    rows = [r for r in captures.to_pylist() if r["capture_id"] in asked]
+    sources: dict[str, Counter[str]] = {}
+    for row in rows:
+        count = sources.setdefault(row["source"], Counter())
+        count["captures"] += 1
+        count[row["status"]] += 1
+        count["graphs"] += row["graph_count"]
+        count["verified"] += row["verified"] == "outputs"
+    seen: dict[str, set[str]] = {}
+    source_of = {r["capture_id"]: r["source"] for r in rows}
+    for row in occurrences.to_pylist():
+        if row["capture_id"] in source_of:
+            seen.setdefault(source_of[row["capture_id"]], set()).add(row["graph_hash"])
+    models = Counter(ref.source for ref in work.refs)
+    classes = Counter((r["class"], r["source"]) for r in failures.to_pylist() if r["capture_id"] in asked)
+    return {
+        "snapshot": snapshot.id,
+        "sequence": snapshot.sequence,
+        "sources": {
+            name: {
+                "models": models[name],
+                **{key: count[key] for key in ("captures", "complete", "partial", "failed", "graphs", "verified")},
+                "unique_graphs": len(seen.get(name, ())),
+            }
+            for name, count in sorted(sources.items())
+        },
+        "failures": [{"class": kind, "source": source, "captures": n} for (kind, source), n in sorted(classes.items())],
+        "tables": {name: table.written for name, table in sorted(snapshot.tables.items())},
+    }
+
+
+def write_files(warehouse: Warehouse, snapshot: Snapshot, work: Plan) -> dict[str, Any]:
+    """Write the summary beside the data and return it."""
+    summary = summarise(warehouse, snapshot, work)
+    folder = f"runs/{snapshot.sequence:08d}-{snapshot.id[:12]}"
+    for name, text in (("summary.json", json.dumps(summary, indent=2)), ("summary.md", markdown(summary))):
+        temporary = f"{folder}/{TEMPORARY}{uuid.uuid4().hex}"
+        with explained(warehouse.storage, "write the summary"):
+            warehouse.storage.make_folder(folder)
+            sink = warehouse.storage.create(temporary)
+            sink.write(text.encode())
+            warehouse.storage.settle(sink)
+            warehouse.storage.move(temporary, f"{folder}/{name}")
+    return summary
+
+
+def source_table(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row a source: models asked for, captures, what was kept, and duplicates dropped."""
+    return [
+        {
+            "source": name,
+            "models": s["models"],
+            "configurations": s["captures"],
+            "complete": s["complete"],
+            "partial": s["partial"],
+            "failed": s["failed"],
+            "graphs": s["graphs"],
+            "kept": s["unique_graphs"],
+            "duplicates dropped": s["graphs"] - s["unique_graphs"],
+        }
+        for name, s in summary["sources"].items()
+    ]
+
+
+def failure_table(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row a failure class and source; a single row that says so when nothing failed."""
+    return summary["failures"] or [{"class": "none", "source": "", "captures": 0}]
+
+
+def markdown(summary: dict[str, Any]) -> str:
+    lines = [f"# Snapshot {summary['sequence']} ({summary['snapshot'][:12]})", ""]
+    for rows in (source_table(summary), failure_table(summary)):
+        if not rows:
+            continue
+        lines += ["| " + " | ".join(rows[0]) + " |", "|" + " --- |" * len(rows[0])]
+        lines += ["| " + " | ".join(str(v) for v in row.values()) + " |" for row in rows] + [""]
+    return "\n".join(lines)
