@@ -23,14 +23,12 @@ from torch.utils import _pytree as pytree
 
 from warehouse.graph.record import RecordError
 
-DTYPES = {
-    name: getattr(torch, name)
-    for name in (
-        "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 uint16 uint32 uint64 bool complex64 complex128 "
-        "complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu"
-    ).split()
-    if hasattr(torch, name)
-}
+_DTYPE_NAMES = (
+    "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
+    "bool", "complex64", "complex128", "complex32",
+    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+)  # fmt: skip
+DTYPES = {name: getattr(torch, name) for name in _DTYPE_NAMES if hasattr(torch, name)}
 DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 LAYOUTS = {"strided": torch.strided, "sparse_coo": torch.sparse_coo, "jagged": torch.jagged}
 MEMORY_FORMATS = {
@@ -98,7 +96,8 @@ def encode_literal(value: Any, ref: Callable[[Any], int | None]) -> Any:
         return {"layout": _LAYOUT_NAMES[value]}
     if isinstance(value, torch.memory_format) and value in _FORMAT_NAMES:
         return {"memory_format": _FORMAT_NAMES[value]}
-    raise RecordError("graph_not_serialisable", f"a literal of type {type(value).__module__}.{type(value).__qualname__}")
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    raise RecordError("graph_not_serialisable", f"a literal of type {kind}")
 
 
 def decode_literal(data: Any, node: Callable[[int], Any], depth: int = 0) -> Any:
@@ -133,7 +132,7 @@ def decode_literal(data: Any, node: Callable[[int], Any], depth: int = 0) -> Any
         return many(data)
     if not isinstance(data, dict) or len(data) != 1:
         raise RecordError("record_invalid", f"an argument must be a one-key object, not {str(data)[:80]}")
-    (tag, body), = data.items()
+    ((tag, body),) = data.items()
     if tag == "str" and isinstance(body, str) and len(body) <= MAX_STRING:
         return body
     if tag == "tuple":
@@ -156,7 +155,7 @@ def decode_literal(data: Any, node: Callable[[int], Any], depth: int = 0) -> Any
     if tag == "dict":
         pairs = many(body)
         if all(isinstance(p, list) and len(p) == 2 and isinstance(p[0], str | int | bool) for p in pairs):
-            return {k: v for k, v in pairs}
+            return dict(pairs)
     if tag == "device" and isinstance(body, str) and DEVICE.fullmatch(body):
         return torch.device(body)
     for name, table in (("dtype", DTYPES), ("layout", LAYOUTS), ("memory_format", MEMORY_FORMATS)):
