@@ -86,7 +86,11 @@ def merge(
     new = {name: part for name, part in new.items() if not (isinstance(part, pa.Table) and part.num_rows == 0)}
     if not kept:
         del new["nodes"]
-    snapshot = warehouse.publish(parent, new)
+    try:
+        snapshot = warehouse.publish(parent, new)
+    except staging.StagingError as error:  # whole by its footer, damaged inside: found when its nodes were read
+        staging.remove(warehouse.storage, [error.capture_id])
+        return Merged(None, 0, 0, 0, (error.capture_id,))
     staging.remove(warehouse.storage, wanted)
     unique = len({row["graph_hash"] for row in rows["graphs"]})
     return Merged(snapshot, len(rows["occurrences"]), unique, len(kept), ())

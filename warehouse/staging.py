@@ -31,7 +31,11 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 class StagingError(Exception):
-    """A staged file cannot be used: it is not finished work, and the capture must be made again."""
+    """A staged file cannot be used: it is not finished work, and the capture `capture_id` must be made again."""
+
+    def __init__(self, capture_id: str, problem: str):
+        super().__init__(f"staged capture {capture_id} {problem}")
+        self.capture_id = capture_id
 
 
 def path_of(capture_id: str) -> str:
@@ -53,7 +57,7 @@ def write(storage: Storage, capture_id: str, rows: Mapping[str, list[dict[str, A
         try:
             sink = storage.create(temporary)
             try:
-                pq.write_table(table, sink, compression="zstd", compression_level=1)
+                pq.write_table(table, sink, compression="zstd", compression_level=1, write_page_checksum=True)
                 storage.settle(sink)
             finally:
                 sink.close()
@@ -87,10 +91,10 @@ def nodes(storage: Storage, capture_id: str, graph_hashes: Iterable[str]) -> pa.
         try:
             table = file.read(columns=NODES.schema.names).cast(NODES.schema)
         except (OSError, pa.ArrowException) as error:
-            raise StagingError(f"staged capture {capture_id} cannot be read: {error}") from error
+            raise StagingError(capture_id, f"cannot be read: {error}") from error
     found = table.filter(pc.is_in(table["graph_hash"], pa.array(wanted, pa.string())))
     if set(pc.unique(found["graph_hash"]).to_pylist()) != set(wanted):
-        raise StagingError(f"staged capture {capture_id} lacks a graph that its header names")
+        raise StagingError(capture_id, "lacks a graph that its header names")
     return found
 
 
@@ -123,12 +127,12 @@ class _opened:
         try:
             self.stream = self.storage.read(path_of(self.capture_id))
         except OSError as error:
-            raise StagingError(f"staged capture {self.capture_id} is gone: {error}") from error
+            raise StagingError(self.capture_id, f"is gone: {error}") from error
         try:
-            return pq.ParquetFile(self.stream)
+            return pq.ParquetFile(self.stream, page_checksum_verification=True)
         except (OSError, pa.ArrowException) as error:
             self.stream.close()
-            raise StagingError(f"staged capture {self.capture_id} is not whole: {error}") from error
+            raise StagingError(self.capture_id, f"is not whole: {error}") from error
 
     def __exit__(self, *_: object) -> None:
         self.stream.close()
@@ -142,7 +146,7 @@ def _header(file: pq.ParquetFile, capture_id: str) -> Rows:
     except ValueError:
         whole = False
     if not whole or [r.get("capture_id") for r in rows["captures"]] != [capture_id]:
-        raise StagingError(f"staged capture {capture_id} has no valid header")
+        raise StagingError(capture_id, "has no valid header")
     return {name: rows[name] for name in HEADER_TABLES}
 
 
