@@ -1,10 +1,16 @@
-"""The closed list of failure classes, and the one function that assigns them.
+"""The closed list of failure classes, and the function that assigns them.
 
 A model that cannot be captured is a row in `failures`, never the end of a run. Every class says what a reader can do
 about it; a failure that fits none is `unclassified`, and its exception text is there to extend the list from.
 """
 
 from __future__ import annotations
+
+import re
+import traceback
+
+from extract.model import Failure
+from warehouse.graph.record import RecordError
 
 #: class -> what it means and what helps.
 CLASSES: dict[str, str] = {
@@ -29,3 +35,151 @@ CLASSES: dict[str, str] = {
     "killed": "the worker was killed from outside, twice",
     "unclassified": "none of the above; the exception text says more",
 }
+
+
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_PACKAGED = re.compile(r"(?:/[^\s/'\"]+)*/(?:site|dist)-packages/")
+_ABSOLUTE = re.compile(r"(?<![\w.])/(?:[^\s/'\":,;()]+/)+([^\s/'\":,;()]+/[^\s/'\":,;()]+)")
+_TEMPORARY = re.compile(r"\btmp[a-z0-9_]{8}\b")
+_PROCESS = re.compile(r"\b(pid|PID|process)([ =:]+)\d+")
+
+#: Exception type names (anywhere in the chain of causes) -> class.
+_BY_TYPE = {
+    "MemoryError": "out_of_memory",
+    "OutOfMemoryError": "out_of_memory",
+    "ModuleNotFoundError": "missing_dependency",
+    "ImportError": "missing_dependency",
+    "DataDependentOutputException": "data_dependent",
+    "DynamicOutputShapeException": "data_dependent",
+    "GuardOnDataDependentSymNode": "data_dependent",
+    "UnsupportedFakeTensorException": "fake_unsupported",
+    "UnsupportedOperatorException": "fake_unsupported",
+    "MetadataMismatchError": "fake_unsupported",
+    "LocalEntryNotFoundError": "needs_download",
+    "OfflineModeIsEnabled": "needs_download",
+    "RepositoryNotFoundError": "needs_download",
+    "SystemExit": "exit",
+}
+#: Words in an exception's text -> class; the first that fits.
+_BY_TEXT: tuple[tuple[str, str], ...] = (
+    ("can't allocate memory", "out_of_memory"),
+    ("DefaultCPUAllocator", "out_of_memory"),
+    ("requires the", "missing_dependency"),
+    ("but it was not found in your environment", "missing_dependency"),
+    ("offline mode", "needs_download"),
+    ("couldn't connect to", "needs_download"),
+    ("Couldn't connect to", "needs_download"),
+    ("is not a local folder and is not a valid model identifier", "needs_download"),
+    ("Can't load", "needs_download"),
+    ("urlopen error", "needs_download"),
+    ("Cannot copy out of meta tensor", "data_dependent"),
+    ("cannot be called on meta tensors", "data_dependent"),
+    ("data-dependent", "data_dependent"),
+    ("data dependent", "data_dependent"),
+    ("aten.nonzero", "data_dependent"),
+    ("aten._local_scalar_dense", "data_dependent"),
+    ("Could not guard on", "data_dependent"),
+    ("Runtime assertion failed for expression u", "data_dependent"),
+    ("Unhandled FakeTensor Device Propagation", "fake_unsupported"),
+    ("Mixing fake modes", "fake_unsupported"),
+    ("Please convert all Tensors to FakeTensors", "fake_unsupported"),
+    ("no NVIDIA driver", "fake_unsupported"),
+    ("not linked with support for", "fake_unsupported"),
+    ("Torch not compiled with CUDA", "fake_unsupported"),
+    ("Meta tensors", "fake_unsupported"),
+    ("meta kernel", "fake_unsupported"),
+    ("meta implementation", "fake_unsupported"),
+)
+#: What a constructor raises when a default configuration makes no sense by itself.
+_CONFIGURATION = re.compile(r"\bconfig|_config\b|configuration|NoneType", re.IGNORECASE)
+_TORCH = re.compile(r"(?:^|/)torch/")
+_OURS = re.compile(r"/extract/(?:capture|build|dynamo|job|verify|zygote|workers)\.py$")
+
+
+def clean_text(text: str, limit: int = 500) -> str:
+    """`text` without what differs from run to run or machine to machine: addresses, absolute paths, process numbers.
+
+    At most six lines and `limit` characters are kept.
+    """
+    lines = [line.rstrip() for line in str(text).strip().splitlines() if line.strip()][:6]
+    text = _ADDRESS.sub("0x…", "\n".join(lines))
+    text = _ABSOLUTE.sub(r"\1", _PACKAGED.sub("", text))
+    text = _PROCESS.sub(r"\1\2…", _TEMPORARY.sub("tmp…", text))
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def classify(error: BaseException, stage: str) -> Failure:
+    """The failure that an exception means at a stage (build, inputs, trace, record, worker)."""
+    chain = _chain(error)
+    root = chain[-1]
+    recording = any(isinstance(one, RecordError) for one in chain)  # raised by the backend, inside the trace
+    return Failure(
+        kind=_kind(error, chain, stage),
+        stage="record" if recording else stage,
+        exception=type(root).__name__,
+        message=clean_text(str(root) or str(error)),
+        place=_place(chain),
+    )
+
+
+def _kind(error: BaseException, chain: list[BaseException], stage: str) -> str:
+    if isinstance(error, RecordError):
+        return error.kind
+    for one in chain:
+        name = type(one).__name__
+        if isinstance(one, RecordError):
+            return one.kind
+        if name in _BY_TYPE:
+            return _BY_TYPE[name]
+        text = str(one)
+        for words, kind in _BY_TEXT:
+            if words in text:
+                return kind
+    if stage == "inputs":
+        return "inputs_unknown"
+    if stage == "build":
+        root = chain[-1]
+        mistaken = isinstance(root, TypeError | ValueError | AttributeError | KeyError | AssertionError)
+        return "config_invalid" if mistaken and _CONFIGURATION.search(str(root)) else "build_error"
+    if stage == "trace":
+        from_dynamo = [type(one).__module__.startswith(("torch._dynamo", "torch.fx")) for one in chain]
+        if all(from_dynamo):
+            # Dynamo reports an operator that refuses its fake operands, which is the model's doing, as its own error.
+            refused = "TorchRuntimeError" in {type(one).__name__ for one in chain}
+            return "forward_error" if refused else "trace_error"
+        if isinstance(chain[-1], RecursionError) or from_dynamo[-1]:
+            return "trace_error"
+        internal = "InternalTorchDynamoError" in {type(one).__name__ for one in chain}
+        return "trace_error" if internal else "forward_error"
+    return "unclassified"
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception and what it was raised from, outermost first."""
+    chain: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in chain and len(chain) < 20:
+        chain.append(one)
+        inner = getattr(one, "inner_exception", None)
+        one = one.__cause__ or (inner if isinstance(inner, BaseException) else None)
+    return chain
+
+
+def _place(chain: list[BaseException]) -> str:
+    """`file:line in function` of the innermost frame outside torch and this package's machinery."""
+    for one in reversed(chain):
+        frames = traceback.extract_tb(one.__traceback__)
+        for frame in reversed(frames):
+            if not _TORCH.search(frame.filename) and not _OURS.search(frame.filename):
+                return f"{clean_text(frame.filename)}:{frame.lineno} in {frame.name}"
+    return _user_code(chain)
+
+
+def _user_code(chain: list[BaseException]) -> str:
+    """The last line of Dynamo's own "from user code" report."""
+    for one in chain:
+        found = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', str(one))
+        if found:
+            file, line, name = found[-1]
+            return f"{clean_text(file)}:{line} in {name}"
+    return ""

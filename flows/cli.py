@@ -1,7 +1,7 @@
 """The `passnet` command: its subcommands, and what becomes of errors.
 
-Each command lives in `flows/commands/` and imports what it needs when it runs, so `--help` is quick. A mendable error is
-one line on stderr and exit code 2; docs/cli.md lists the codes.
+Each command lives in `flows/commands/` and imports what it needs when it runs, so `--help` is quick. A mendable error
+is one line on stderr and exit code 2; docs/cli.md lists the codes.
 """
 
 from __future__ import annotations

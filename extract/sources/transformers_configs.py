@@ -118,6 +118,9 @@ def shrink(config: PreTrainedConfig) -> None:
         value = _own(config, name)
         if isinstance(value, int) and not isinstance(value, bool) and value > KEPT and name != main:
             _set(config, name, KEPT)
+    read = _own(config, "vision_feature_layer")  # layers of the encoder inside, counted from either end
+    if _indices(read):
+        _set(config, "vision_feature_layer", type(read)(max(-KEPT - 1, min(i, KEPT)) for i in read))
     for name in FIRST_SPARSE:
         value = _own(config, name)
         if isinstance(value, int) and value > 1:

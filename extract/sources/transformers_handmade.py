@@ -60,6 +60,7 @@ MENDS: dict[str, dict[str, Any]] = {
     "aya_vision": {"vision_config.num_attention_heads": 16, "vision_config.image_size": 364},
     "cohere_compass_text": {"rope_parameters": {"full_attention": _BY_KIND, "sliding_attention": _BY_KIND}},
     "dbrx": {"attn_config.rope_theta": 10_000.0},
+    "deepseek_v2": {"num_experts_per_tok": 6, "first_k_dense_replace": 1},
     "deepseek_ocr2_text": {"mlp_layer_types": ["dense"] + ["sparse"] * 31, "num_experts_per_tok": 6},
     "diffusion_gemma_text": {"num_experts": 128, "top_k_experts": 8, "moe_intermediate_size": 704},
     "dots1": {"n_routed_experts": 128, "n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1},
@@ -95,6 +96,7 @@ MENDS: dict[str, dict[str, Any]] = {
     "ministral": {"head_dim": 128},
     "moonshine_streaming": {"num_key_value_heads": 8},
     "nemotron": {"num_key_value_heads": 8},
+    "edgetam_vision_model": {"backbone_config.architecture": "repvit_m1"},
     "perception_lm": {
         "vision_config.architecture": "vit_pe_core_large_patch14_336",
         "vision_config.model_args": {
@@ -107,6 +109,7 @@ MENDS: dict[str, dict[str, Any]] = {
         "indexer_n_heads": 16, "indexer_kv_heads": 1, "indexer_head_dim": 256, "indexer_budget": 2048,
         "indexer_compress_ratio": 4,
     },
+    "step3p5": {"sliding_window": 512},
     "t5gemma2_text": {"dropout_rate": 0.0},
     "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 384},
 }  # fmt: skip

@@ -10,8 +10,8 @@ from extract.sources.transformers_inputs import packed
 from extract.sources.transformers_inputs.facts import Facts
 from extract.sources.transformers_inputs.text import decoder_ids
 
-#: Samples of a wave (one second at 16 kHz) and frames of a spectrogram.
-SAMPLES, FRAMES = 16_000, 256
+#: Samples of a wave (about a second at 16 kHz, whole frames for every codec) and frames of a spectrogram.
+SAMPLES, FRAMES = 15_360, 256
 
 
 def bins(facts: Facts) -> int:
@@ -19,7 +19,7 @@ def bins(facts: Facts) -> int:
     names = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "input_feat_size", "feature_size",
              "input_dim", "input_size")  # fmt: skip
     value = facts.get(*names, config=facts.audio) or facts.get(*names, default=80)
-    stacked = facts.get("lfr_m", "num_stacked_frames", config=facts.audio) or 1
+    stacked = facts.get("num_stacked_frames", config=facts.audio) or STACKED.get(facts.audio.model_type, 1)
     return int(value) * stacked
 
 
@@ -78,6 +78,8 @@ CHANNELS_FIRST = {
     "audioflamingo3_encoder", "glmasr_encoder", "musicflamingo", "moss_transcribe_diarize", "voxtral_realtime",
     "moss_transcribe_diarize_audio", "voxtral_realtime_encoder", "clvp",
 }  # fmt: skip
+#: Frames that a feature extractor stacks into one, where the configuration does not say.
+STACKED = {"granite_speech5_encoder": 4}
 #: Encoders that cut (1, bins, frames) into windows, and want whole ones.
 WINDOWED = {"qwen3_asr_encoder"}
 #: `input_values` that are spectrograms (1, frames, bins).

@@ -91,6 +91,7 @@ def _resampled(facts: Facts) -> int:
 #: Families whose image path holds `nonzero`, so that fake tensors cannot count embeddings.
 EMBEDDINGS: dict[str, Callable[[Facts], int]] = {
     "idefics2": _resampled,
+    "instructblip": lambda facts: int(facts.config.num_query_tokens),
     "idefics3": _shuffled,
     "smolvlm": _shuffled,
     "modernvbert": _shuffled,
@@ -135,7 +136,7 @@ def _packed_image(facts: Facts) -> dict[str, Any]:
 #: Families whose image path takes geometry as values, or whose placeholders follow rules of their own.
 TEXT_ALONE = {"apertus1p5", "molmo2", "ovis2"}
 #: Families whose image path loops over values of the grid: traced with text alone.
-VALUE_BOUND = {"muse_glimmer", "hy_v4_vl", "hunyuan_vl", "ernie4_5_vl_moe", "video_llama_3"}
+VALUE_BOUND = {"muse_spark", "muse_glimmer", "hy_v4_vl", "hunyuan_vl", "ernie4_5_vl_moe", "video_llama_3"}
 #: Families whose default configuration lacks the tokens that their own position rule looks for.
 PLAIN_POSITIONS = {"qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"}
 

@@ -36,8 +36,10 @@ def pair(facts: Facts) -> dict[str, Any]:
 
 
 def example(facts: Facts) -> dict[str, Any]:
-    """SegGPT: an image, an example image and the example's mask, all of one size."""
-    return {name: pixels(facts, 1) for name in ("pixel_values", "prompt_pixel_values", "prompt_masks")}
+    """SegGPT: an image, an example image and the example's mask; two stand one above the other in the model's size."""
+    height, width = image_size(facts)
+    names = ("pixel_values", "prompt_pixel_values", "prompt_masks")
+    return {name: torch.rand(1, 3, height // 2, width) for name in names}
 
 
 def classes(facts: Facts) -> dict[str, Any]:

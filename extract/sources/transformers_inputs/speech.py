@@ -65,3 +65,13 @@ def channel_wave(facts: Facts) -> dict[str, Any]:
 def text_and_books(facts: Facts) -> dict[str, Any]:
     """Kyutai speech to text: a text token and one code of each book a step (1, length, 1 + books)."""
     return {"input_ids": torch.randint(3, 2000, (1, 24, facts.config.num_codebooks + 1))}
+
+
+def spoken_stream(facts: Facts) -> dict[str, Any]:
+    """Voxtral Realtime: one text token beside every eight spectrogram frames (1, bins, frames)."""
+    return {"input_ids": facts.ids(24), "input_features": torch.randn(1, facts.audio.num_mel_bins, 24 * 8)}
+
+
+def embedded(facts: Facts) -> dict[str, Any]:
+    """Models that read embeddings alone."""
+    return {"inputs_embeds": torch.randn(1, 24, facts.config.hidden_size)}

@@ -290,3 +290,23 @@ def ragged_patches_in_text(facts: Facts) -> dict[str, Any]:
     token = torch.full((1, count), facts.config.image_token_id)
     given = ragged_patches(facts)
     return {**given, "input_ids": torch.cat([words[:, :2], token, words[:, 2:]], dim=1)}
+
+
+def placed_patches(facts: Facts) -> dict[str, Any]:
+    """Gemma 4's vision tower: flattened patches and the (column, row) of each; twelve a side pool evenly by three."""
+    side = facts.config.patch_size
+    place = torch.stack([torch.arange(144) % 12, torch.arange(144) // 12], dim=-1)
+    return {"pixel_values": torch.rand(1, 144, 3 * side * side), "pixel_position_ids": place[None]}
+
+
+def asked_clip(facts: Facts) -> dict[str, Any]:
+    """InstructBLIP-Video: a clip of four frames, the question for the Q-Former, and a placeholder for each query."""
+    count = facts.config.num_query_tokens * 4
+    token = torch.full((1, count), facts.config.video_token_index)
+    words = facts.ids()
+    return {
+        "input_ids": torch.cat([words[:, :2], token, words[:, 2:]], dim=1),
+        "qformer_input_ids": torch.randint(5, 400, (1, 8)),
+        "qformer_attention_mask": torch.ones(1, 8, dtype=torch.long),
+        "pixel_values": pixels(facts, 1, 4),
+    }

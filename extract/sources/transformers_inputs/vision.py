@@ -28,6 +28,9 @@ def image_size(facts: Facts) -> tuple[int, int]:
                 value = value[0]
             if isinstance(value, int) and value > 0:
                 return value, value
+        sizes = getattr(part, "backbone_feature_sizes", None)
+        if sizes:  # the finest map, at a quarter of the side
+            return 4 * int(sizes[0][0]), 4 * int(sizes[0][1])
         made_for = re.search(r"_(\d{3})$", getattr(part, "architecture", None) or "")  # a timm name ends in its size
         if made_for:
             return int(made_for[1]), int(made_for[1])

@@ -1,0 +1,360 @@
+"""A pool of reusable, isolated worker processes: whatever a model's code does costs that model alone.
+
+Jobs go in, one `JobResult` each comes out, as they finish. Workers are forked from a warm parent (`extract.zygote`)
+and each has a session of its own, a deadline, a memory cap and no network. A crash, a hang, an exit or an allocation
+of 38 GB is a Failure with a class; a worker killed from outside has its job tried once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from extract.failures import clean_text
+from extract.model import Failure
+from extract.zygote import receive, send
+
+#: Seconds between looks at deadlines and memory.
+TICK = 0.25
+#: Share of the memory cap above which an idle worker is replaced.
+RECYCLE_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """deadline_s: seconds for one job. memory_mb: resident memory of a worker and its children. node_budget: nodes of
+    all graphs of a capture. recycle_after: jobs that a worker does before it is replaced."""
+
+    deadline_s: float = 120.0
+    memory_mb: int = 2048
+    node_budget: int = 20_000
+    recycle_after: int = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`payload` is JSON-ready and handed to the job function as it is."""
+
+    id: str
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """Exactly one of value and failure is set. seconds: wall clock. peak_mb: peak resident memory, MiB."""
+
+    id: str
+    value: dict[str, Any] | None
+    failure: Failure | None
+    seconds: float
+    peak_mb: float
+
+
+class PoolError(Exception):
+    """The pool itself cannot work: its warm parent does not start."""
+
+
+@dataclass(slots=True)
+class _Worker:
+    number: int
+    channel: socket.socket
+    pid: int = 0
+    job: Job | None = None
+    since: float = 0.0
+    done: int = 0
+    peak_mb: float = 0.0
+    verdict: Failure | None = None  # why the pool killed it
+    closing: bool = False
+    code: int | None = field(default=None)
+
+
+class WorkerPool:
+    """`workers` processes that run `job` ("module:function", called with payload and limits) on every Job.
+
+    `preload` names modules that the warm parent imports. Use as a context manager, or call `close`.
+    """
+
+    def __init__(self, workers: int, limits: Limits, job: str, preload: Sequence[str] = ()):
+        if workers < 1:
+            raise ValueError("a pool needs at least one worker")
+        self.size, self.limits, self.job, self.preload = workers, limits, job, tuple(preload)
+        self._scratch = ""
+        self._parent: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._workers: dict[int, _Worker] = {}
+        self._exits: dict[int, int] = {}
+        self._forks = 0
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every process of the pool at once."""
+        for worker in list(self._workers.values()):
+            self._forget(worker)
+        if self._channel is not None:
+            self._channel.close()
+        if self._parent is not None:
+            self._parent.kill()
+            self._parent.wait()
+        self._parent = self._channel = None
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = ""
+
+    def map_unordered(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+        """One result a job, as they finish. Never raises for what a job does; PoolError when no worker can start."""
+        waiting = deque(jobs)
+        tries: dict[str, int] = {}
+        while waiting or any(w.job for w in self._workers.values()):
+            self._staff(waiting)
+            for worker in self._ready():
+                yield from self._hear(worker, waiting, tries)
+            self._watch()
+
+    # ------------------------------------------------------------- processes
+
+    def _staff(self, waiting: deque[Job]) -> None:
+        """Start missing workers and give idle ones a job."""
+        idle = [w for w in self._workers.values() if w.job is None and not w.closing]
+        while waiting and (idle or len(self._workers) < self.size):
+            worker = idle.pop() if idle else self._fork()
+            worker.job, worker.since = waiting.popleft(), time.monotonic()
+            try:
+                send(worker.channel, {"id": worker.job.id, "payload": worker.job.payload})
+            except OSError:  # it died between two jobs: its end is heard like any other
+                continue
+
+    def _fork(self) -> _Worker:
+        for attempt in range(2):
+            if self._parent is None or self._parent.poll() is not None:
+                self._start()
+            ours, theirs = socket.socketpair()
+            self._forks += 1
+            worker = _Worker(self._forks, ours)
+            try:
+                assert self._channel is not None
+                send(self._channel, {"fork": worker.number}, [theirs.fileno()])
+                while not worker.pid:
+                    message, _ = receive(self._channel)
+                    if message is None:
+                        raise OSError("the warm parent closed its channel")
+                    if message.get("forked") == worker.number:
+                        worker.pid = message["pid"]
+                    else:
+                        self._note(message)
+            except OSError as error:
+                ours.close()
+                self._stop_parent()
+                if attempt:
+                    raise PoolError(f"no capture worker can be started: {error}") from error
+                continue
+            finally:
+                theirs.close()
+            self._workers[worker.number] = worker
+            return worker
+        raise PoolError("no capture worker can be started")
+
+    def _start(self) -> None:
+        """Start the warm parent; it answers when its imports are done."""
+        self._stop_parent()
+        if not self._scratch:
+            self._scratch = tempfile.mkdtemp(prefix="passnet-workers-")
+        self._parent, self._channel = _launch(
+            {**asdict(self.limits), "job": self.job, "preload": self.preload, "scratch": self._scratch}
+        )
+        ready, _ = receive(self._channel)
+        if ready is None:
+            self._stop_parent()
+            raise PoolError(f"the warm parent of capture workers ended while importing {', '.join(self.preload)}")
+
+    def _stop_parent(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+        if self._parent is not None:
+            self._parent.kill()
+            self._parent.wait()
+        self._parent = self._channel = None
+
+    def _forget(self, worker: _Worker) -> None:
+        _kill(worker.pid)
+        worker.channel.close()
+        self._workers.pop(worker.number, None)
+        with contextlib.suppress(OSError):
+            os.unlink(Path(self._scratch) / f"{worker.pid}.trace")
+
+    def _note(self, message: dict[str, Any]) -> None:
+        if "exited" in message:
+            self._exits[message["exited"]] = message["code"]
+
+    # --------------------------------------------------------------- listening
+
+    def _ready(self) -> list[_Worker]:
+        """Workers with something to say (or nothing more to say), after at most one tick."""
+        with selectors.DefaultSelector() as selector:
+            for worker in self._workers.values():
+                selector.register(worker.channel, selectors.EVENT_READ, worker)
+            return [key.data for key, _ in selector.select(TICK)]
+
+    def _hear(self, worker: _Worker, waiting: deque[Job], tries: dict[str, int]) -> Iterator[JobResult]:
+        try:
+            message, _ = receive(worker.channel)
+        except (OSError, ValueError):
+            message = None
+        job, seconds = worker.job, time.monotonic() - worker.since
+        if message is not None and job is not None and message.get("id") == job.id:
+            worker.job, worker.done = None, worker.done + 1
+            failure = Failure(**message["failure"]) if "failure" in message else None
+            yield JobResult(job.id, message.get("value"), failure, message["seconds"], message["peak_mb"])
+            tired = worker.done >= self.limits.recycle_after
+            heavy = message["rss_mb"] > RECYCLE_SHARE * self.limits.memory_mb
+            if message["replace"] or tired or heavy:
+                self._forget(worker)
+            return
+        code = self._exit_code(worker)
+        self._forget(worker)
+        if job is None:
+            return
+        failure = worker.verdict or _of_exit(code)
+        if failure is None:  # killed by someone else: perhaps not the model's doing
+            tries[job.id] = tries.get(job.id, 0) + 1
+            if tries[job.id] < 2:
+                waiting.appendleft(job)
+                return
+            failure = Failure("killed", "worker", "SIGKILL", "the worker was killed from outside, twice", "")
+        yield JobResult(job.id, None, failure, seconds, worker.peak_mb)
+
+    def _exit_code(self, worker: _Worker) -> int | None:
+        """How a worker ended, as its parent reports it; None when that is not known."""
+        until = time.monotonic() + 5.0
+        while worker.pid not in self._exits and self._channel is not None and time.monotonic() < until:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._channel, selectors.EVENT_READ)
+                if not selector.select(TICK):
+                    continue
+            try:
+                message, _ = receive(self._channel)
+            except OSError:
+                message = None
+            if message is None:
+                self._stop_parent()
+                return None
+            self._note(message)
+        return self._exits.pop(worker.pid, None)
+
+    def _watch(self) -> None:
+        """Kill workers that are past their deadline or above their memory."""
+        now = time.monotonic()
+        for worker in list(self._workers.values()):
+            if worker.job is None or worker.verdict is not None:
+                continue
+            memory = _resident_mb(worker.pid)
+            worker.peak_mb = max(worker.peak_mb, memory)
+            if now - worker.since > self.limits.deadline_s:
+                place = _last_place(Path(self._scratch) / f"{worker.pid}.trace")
+                text = f"longer than {self.limits.deadline_s:g} s"
+                worker.verdict = Failure("timeout", "worker", "Deadline", text, place)
+            elif memory > self.limits.memory_mb:
+                text = f"more than {self.limits.memory_mb} MiB resident"
+                worker.verdict = Failure("out_of_memory", "worker", "MemoryCap", text, "")
+            if worker.verdict is not None:
+                _kill(worker.pid)
+
+
+def containment() -> dict[str, bool]:
+    """Which layers of isolation are active on this machine, by trying them."""
+    process, channel = _launch({"probe": True})
+    try:
+        answer, _ = receive(channel)
+    finally:
+        channel.close()
+        process.kill()
+        process.wait()
+    layers = dict((answer or {}).get("layers", {"no network": False, "no new privileges": False}))
+    peaks = os.access("/proc/self/clear_refs", os.W_OK)
+    return {**layers, "own session, deadline, memory cap": True, "peak memory per model": peaks}
+
+
+def _launch(settings: dict[str, Any]) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair()
+    environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+    offline = dict.fromkeys(("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"), "1")
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    environment |= {**offline, **threads, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "extract.zygote", str(theirs.fileno())],
+        pass_fds=[theirs.fileno()],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    theirs.close()
+    send(ours, {"owner": os.getpid(), **settings})
+    return process, ours
+
+
+def _kill(pid: int) -> None:
+    """Kill a worker and all that it started."""
+    if pid:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _resident_mb(pid: int) -> float:
+    """Resident memory of a process and its children, MiB."""
+    try:
+        process = psutil.Process(pid)
+        total = process.memory_info().rss
+        for child in process.children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                total += child.memory_info().rss
+    except psutil.Error:
+        return 0.0
+    return float(total) / 2**20
+
+
+def _of_exit(code: int | None) -> Failure | None:
+    """The failure that an exit without an answer means; None for a kill from outside."""
+    if code is None or code in (-signal.SIGKILL, -signal.SIGTERM):
+        return None
+    if code < 0:
+        name = signal.Signals(-code).name
+        return Failure("crash", "worker", name, f"the worker died of {name}", "")
+    return Failure("exit", "worker", "SystemExit", f"the model's code ended the worker with status {code}", "")
+
+
+def _last_place(trace: Path) -> str:
+    """The innermost frame outside torch of what faulthandler wrote shortly before the deadline."""
+    try:
+        text = trace.read_text(errors="replace")
+    except OSError:
+        return ""
+    frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', text.split("\n\n")[0] + text)
+    own = [f for f in frames if "/torch/" not in f[0] and "/extract/zygote.py" not in f[0]]
+    file, line, name = (own or frames or [("", "", "")])[0]
+    return f"{clean_text(file)}:{line} in {name}" if file else ""
+
+
+__all__ = ["Job", "JobResult", "Limits", "PoolError", "WorkerPool", "containment"]
