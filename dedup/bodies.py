@@ -26,11 +26,13 @@ class Traits:
 
     commutative   targets whose first two operands may change places
     views         targets whose result may share memory with their first argument
+    regions       targets that switch a mode (autocast, grad, vmap) for the rows that follow
     written       (target, args, kwargs) -> positions and keywords of the arguments that a call writes
     """
 
     commutative: frozenset[str]
     views: frozenset[str]
+    regions: frozenset[str]
     written: Callable[[str, list[Any], dict[str, Any]], tuple[int | str, ...]]
 
 

@@ -12,6 +12,7 @@ row that wrote it, so a read cannot cross a write.
 
 from __future__ import annotations
 
+import bisect
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -26,13 +27,18 @@ _digest = xxhash.xxh3_64_digest
 
 @dataclass(slots=True)
 class Wiring:
-    """The edges of a graph: for each row its references, the writes it comes after, and whether operands commute."""
+    """The edges of a graph, and what else ties a row to its place.
+
+    refs: rows referred to. after: the writes each reference comes after. effects: effectful rows in order. unused: rows
+    that nothing uses. regions: (row, how many mode switches come before it), for pure calls behind the first switch.
+    """
 
     bodies: list[Body]
     refs: list[list[int]]
     after: list[list[int]]
     effects: list[int]
     unused: list[int]
+    regions: list[tuple[int, int]]
 
 
 def wire(record: GraphRecord, bodies: Bodies) -> Wiring:
@@ -42,8 +48,20 @@ def wire(record: GraphRecord, bodies: Bodies) -> Wiring:
     tokens = sorted((n.effect, row) for row, n in enumerate(record.nodes) if n.effect is not None)
     effects = [row for _, row in tokens]
     used = {ref for row in refs for ref in row}.union(effects)
+    switches = [row for row in effects if record.nodes[row].target in bodies.traits.regions]
+    regions = (
+        [
+            (row, bisect.bisect_left(switches, row))
+            for row in range(switches[0], len(found))
+            if record.nodes[row].op in ("call_function", "call_method")
+        ]
+        if switches
+        else []
+    )
     unused = [row for row in range(len(found) - 1) if row not in used]
-    return Wiring(found, refs, _writes_before(record.nodes, refs, bodies.traits, set(effects)), effects, unused)
+    return Wiring(
+        found, refs, _writes_before(record.nodes, refs, bodies.traits, set(effects)), effects, unused, regions
+    )
 
 
 def _writes_before(

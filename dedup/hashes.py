@@ -54,7 +54,8 @@ def canonical_order(record: GraphRecord, traits: Traits | None = None) -> list[i
 def _listed_traits() -> Traits:
     from warehouse.graph import operators  # imports torch: only where records are hashed with the default traits
 
-    return Traits(operators.COMMUTATIVE, operators.VIEWS, operators.mutated_operands)
+    regions = frozenset(name for name, (kind, _) in operators.LISTED.items() if kind == "region")
+    return Traits(operators.COMMUTATIVE, operators.VIEWS, regions, operators.mutated_operands)
 
 
 @cache
@@ -89,7 +90,7 @@ def _hashed(record: GraphRecord, bodies: Bodies) -> tuple[bytes, bytes, bytes, b
 
 
 def _keys(record: GraphRecord, wiring: Wiring, nested: Sequence[tuple[bytes, ...]], level: int) -> list[bytes]:
-    """What each row says at a level: its body, its rank among effects, the nested graph it holds."""
+    """What each row says at a level: its body, its rank among effects, its region, the nested graph it holds."""
     if level == 0:
         keys = [body.template for body in wiring.bodies]
     elif level == 1:
@@ -98,6 +99,8 @@ def _keys(record: GraphRecord, wiring: Wiring, nested: Sequence[tuple[bytes, ...
         keys = [body.graph for body in wiring.bodies]
     for rank, row in enumerate(wiring.effects):
         keys[row] = xxhash.xxh3_128_digest(keys[row] + b"effect" + rank.to_bytes(4, "little"))
+    for row, region in wiring.regions:
+        keys[row] = xxhash.xxh3_128_digest(keys[row] + b"region" + region.to_bytes(4, "little"))
     if nested:
         for row, node in enumerate(record.nodes):
             if node.op == "get_attr":

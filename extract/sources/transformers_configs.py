@@ -1,9 +1,9 @@
 """Configurations of the transformers source: defaults made buildable, then cut in depth only.
 
-In: a model type. Out: a `PreTrainedConfig` whose widths, head counts and vocabulary are the library's defaults and whose
-repeated layers are cut to a few, at least one of each kind. Repeated layers give repeated subgraphs, so almost nothing
-that is unique is lost, and a 30B configuration traces in seconds. Raises LookupError for an unknown model type and
-whatever the library raises for a default configuration that is not valid.
+In: a model type. Out: a `PreTrainedConfig` whose widths, head counts and vocabulary are the library's defaults and
+whose repeated layers are cut to a few, at least one of each kind. Repeated layers give repeated subgraphs, so almost
+nothing that is unique is lost, and a 30B configuration traces in seconds. Raises LookupError for an unknown model type
+and whatever the library raises for a default configuration that is not valid.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ KEPT, MOST = 2, 4
 COUNTS = (
     "num_hidden_layers", "num_layers", "n_layer", "n_layers", "layers", "depth", "encoder_layers", "decoder_layers",
     "num_encoder_layers", "num_decoder_layers", "encoder_num_hidden_layers", "decoder_num_hidden_layers",
-    "l_layers", "r_layers", "x_layers", "num_global_layers", "num_blocks", "resampler_depth", "num_self_attends_per_block",
+    "l_layers", "r_layers", "x_layers", "num_global_layers", "num_blocks", "resampler_depth",
+    "num_self_attends_per_block",
     "speech_encoder_layers", "t2u_encoder_layers", "t2u_decoder_layers", "decoder_num_layers", "num_layers_per_stack",
     "text_encoder_num_layers", "num_spatial_layers", "num_temporal_layers", "num_auxiliary_layers", "n_input_layers",
     "n_recurrent_layers", "n_output_layers", "pred_num_hidden_layers", "conf_num_hidden_layers",
     "memory_attention_num_layers", "num_timestamp_prediction_layers", "prior_encoder_num_wavenet_layers",
-    "posterior_encoder_num_wavenet_layers", "perceiver_resampler_num_layers", "num_attention_layers", "num_pooler_layers",
+    "posterior_encoder_num_wavenet_layers", "perceiver_resampler_num_layers", "num_attention_layers",
+    "num_pooler_layers",
 )  # fmt: skip
 #: Per-stage depths of hierarchical models (one number for each stage; the stages themselves stay).
 STAGES = (
@@ -47,10 +49,10 @@ TAPS = ("backbone_out_indices", "extract_layers", "intermediate_layers_indices",
 #: Lists of layer indices at which a layer is of another kind, or something is added.
 MARKS = (
     "deepstack_visual_indexes", "fullatt_block_indexes", "global_attn_indexes", "cross_attention_layers",
-    "window_block_indices", "window_block_indexes", "global_attention_blocks", "residual_block_indices", "mlp_only_layers",
-    "moe_layers",
+    "window_block_indices", "window_block_indexes", "global_attention_blocks", "residual_block_indices",
+    "mlp_only_layers", "moe_layers",
 )  # fmt: skip
-#: Numbers and index lists that must not point past the last kept layer, and where they go instead.
+#: Index of the first sparse (mixture-of-experts) layer, so that a dense and a sparse one stay.
 FIRST_SPARSE = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
 
 
@@ -212,7 +214,7 @@ def _keep(**values: Any) -> Callable[[PreTrainedConfig], None]:
 
 
 def _zamba(config: PreTrainedConfig) -> None:
-    """One Mamba layer and two hybrid ones, which share their attention block: one alone would have none to share with."""
+    """Mamba and hybrid layers in turn; hybrid ones share their attention block, so there must be two of them."""
     hybrid = [i for i, kind in enumerate(config.layers_block_type) if kind == "hybrid"][:2]
     config.layers_block_type = ["linear_attention", "hybrid", "linear_attention", "hybrid"][: 2 * len(hybrid)]
     config.num_hidden_layers = len(config.layers_block_type)

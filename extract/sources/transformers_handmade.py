@@ -1,8 +1,8 @@
 """Facts that default configurations of transformers leave out, without which a model type builds no usable model.
 
 `ARGUMENTS` go to the configuration's constructor, `MENDS` are set afterwards on every configuration of the type, nested
-ones too (dotted names reach inside). Values are those of the published checkpoints where there is one, and otherwise the
-smallest change that makes the parts of the configuration agree with each other.
+ones too (dotted names reach inside). Values are those of the published checkpoints where there is one, and otherwise
+the smallest change that makes the parts of the configuration agree with each other.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from extract.sources.registry import register
 
 #: Configuration entries that shape no module: provenance, output flags, label names, tables of token names.
 UNSTRUCTURAL = {
-    "transformers_version", "_name_or_path", "architectures", "dtype", "torch_dtype", "id2label", "label2id", "return_dict",
-    "output_attentions", "output_hidden_states", "task_specific_params", "problem_type", "vocabulary_map",
+    "transformers_version", "_name_or_path", "architectures", "dtype", "id2label", "label2id",
+    "return_dict", "output_attentions", "output_hidden_states", "task_specific_params", "problem_type", "vocabulary_map",
 }  # fmt: skip
 
 #: Mappings that say little about what a class does; another mapping of the same pair, if any, gives its task.
@@ -116,7 +116,7 @@ class TransformersSource:
             task=pairs[name],
             modality=next((m for m, tasks in MODALITIES.items() if pairs[name] in tasks), modality),
             revision=f"transformers {transformers.__version__}",
-            license=metadata("transformers").get("License-Expression") or metadata("transformers")["License"],
+            license=_license(),
         )
 
     def build(self, ref: ModelRef) -> nn.Module:
@@ -135,6 +135,14 @@ class TransformersSource:
         from extract.sources.transformers_inputs import example_inputs
 
         return ExampleInputs(kwargs=example_inputs(model))
+
+
+@cache
+def _license() -> str:
+    """The license of the package, as an SPDX name where its metadata uses another."""
+    stated = metadata("transformers")
+    text = next((stated[key] for key in ("License-Expression", "License") if key in stated), "")
+    return {"Apache 2.0 License": "apache-2.0"}.get(text, text.lower())
 
 
 @cache

@@ -214,6 +214,23 @@ def test_a_read_does_not_cross_a_write_even_through_a_view(view):
     assert graph(True) != graph(False)
 
 
+def test_a_pure_operator_does_not_leave_its_region():
+    def graph(inside):
+        build = Builder()
+        x = build.input()
+        enter = build.call(
+            "torch.amp.autocast_mode._enter_autocast", effect=True, value="other", dtype=None, shape=None
+        )
+        if inside:
+            y = build.call("torch.matmul", x, x)
+        build.call("torch.amp.autocast_mode._exit_autocast", enter, effect=True, value="none", dtype=None, shape=None)
+        if not inside:
+            y = build.call("torch.matmul", x, x)
+        return hashes(build.output(y))
+
+    assert graph(True).template_hash != graph(False).template_hash
+
+
 def test_a_read_of_something_else_may_cross_a_write():
     build = Builder()
     a, b = build.input(), build.input(shape=(3,))

@@ -16,8 +16,8 @@ SAMPLES, FRAMES = 15_360, 256
 
 def bins(facts: Facts) -> int:
     """Size of one spectrogram frame."""
-    names = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "input_feat_size", "feature_size",
-             "input_dim", "input_size")  # fmt: skip
+    names = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "input_feat_size",
+             "feature_size", "input_dim", "input_size")  # fmt: skip
     value = facts.get(*names, config=facts.audio) or facts.get(*names, default=80)
     stacked = facts.get("num_stacked_frames", config=facts.audio) or STACKED.get(facts.audio.model_type, 1)
     return int(value) * stacked
@@ -47,11 +47,8 @@ def features(facts: Facts) -> dict[str, Any]:
     for name in ("input_features_mask", "feature_attention_mask"):
         if name in facts.accepts:
             given[name] = torch.ones(1, frames, dtype=torch.long)
-    if facts.audio.model_type in WINDOWED:  # segment bounds, which the encoder would read off the mask by value
-        encoder = next(m for m in facts.model.modules() if getattr(m, "n_window_infer", None))
-        bounds = packed.derived(encoder, **given)
-        prefix = "" if encoder is facts.model else "audio_"
-        given |= {prefix + name: bounds[name] for name in ("cu_seqlens", "max_seqlen") if name in bounds}
+    if facts.kind in WINDOWED:  # segment bounds, which the encoder would read off the mask by value
+        given = packed.derived(facts.model, **given)
     if "input_values" in facts.required:
         given["input_values"] = torch.randn(1, 1, SAMPLES)
     if "decoder_input_ids" in facts.accepts:
@@ -86,7 +83,9 @@ WINDOWED = {"qwen3_asr_encoder"}
 SPECTRAL = {"audio-spectrogram-transformer"}
 #: Codecs read (1, channels, samples).
 CODECS = {
-    "dac", "encodec", "mimi", "mimi_encoder", "pe_audio", "pe_audio_encoder", "pocket_tts_audio_tokenizer", "wavtokenizer",
-    "pocket_tts_audio_tokenizer_encoder", "vibevoice_acoustic_tokenizer", "xcodec", "higgs_audio_v2_tokenizer",
-    "wavtokenizer_encoder", "omniasr", "omniasr_audio", "omniasr_ctc", "vibevoice_asr", "vibevoice", "xcodec2", "neucodec", "pe_audio_video_encoder", "pe_audio_video",
+    "dac", "encodec", "higgs_audio_v2_tokenizer", "mimi", "mimi_encoder", "neucodec", "omniasr",
+    "omniasr_audio", "omniasr_ctc", "pe_audio", "pe_audio_encoder", "pe_audio_video", "pe_audio_video_encoder",
+    "pocket_tts_audio_tokenizer", "pocket_tts_audio_tokenizer_encoder", "vibevoice",
+    "vibevoice_acoustic_tokenizer", "vibevoice_asr", "wavtokenizer", "wavtokenizer_encoder", "xcodec",
+    "xcodec2",
 }  # fmt: skip

@@ -24,8 +24,9 @@ class Facts:
     """Read-only view of a built model (`model`, `config`, `kind` = model type, `cls` = class name)."""
 
     def __init__(self, model: nn.Module):
-        self.model = model
-        self.config: PreTrainedConfig = model.config  # type: ignore[assignment]
+        self.model: Any = model
+        config: Any = model.config
+        self.config: PreTrainedConfig = config
         self.kind: str = self.config.model_type
         self.cls = type(model).__name__
         parameters = inspect.signature(model.forward).parameters.values()
@@ -110,6 +111,11 @@ class Facts:
         if isinstance(end, int) and 0 <= end < self.vocabulary:
             ids[:, -1] = end
         return ids
+
+    def around(self, token: int, count: int) -> torch.Tensor:
+        """Ordinary token ids with `count` copies of the placeholder `token` after the second (1, `LENGTH` + count)."""
+        words = self.ids()
+        return torch.cat([words[:, :2], torch.full((1, count), token), words[:, 2:]], dim=1)
 
     def features(self, method: str, **kwargs: Any) -> int:
         """How many embeddings `model.<method>(**kwargs)` yields in all, found without computing any.

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
-from extract.sources.transformers_inputs import audio, packed, text, vision
-from extract.sources.transformers_inputs.facts import LENGTH, Facts
+from extract.sources.transformers_inputs import audio, packed, text, video, vision
+from extract.sources.transformers_inputs.facts import Facts
 
 IMAGE_TOKENS = ("image_token_id", "image_token_index", "image_pad_token_id", "media_placeholder_token_id")
 AUDIO_TOKENS = ("audio_token_id", "audio_token_index")
@@ -28,8 +28,6 @@ def inputs(facts: Facts) -> dict[str, Any]:
     if "pixel_values" in facts.accepts:
         return _image(facts)
     if "pixel_values_videos" in facts.accepts:
-        from extract.sources.transformers_inputs import video
-
         return {**text.inputs(facts), **video.inputs(facts)}
     return _sound(facts)
 
@@ -39,8 +37,7 @@ def with_placeholders(facts: Facts, token: int | None, count: int, kind: int = 1
     if token is None or count == 0:
         ids = facts.ids()
         return {"input_ids": ids}
-    words = facts.ids(LENGTH)
-    ids = torch.cat([words[:, :2], torch.full((1, count), token), words[:, 2:]], dim=1)
+    ids = facts.around(token, count)
     given: dict[str, Any] = {"input_ids": ids}
     for name in ("mm_token_type_ids", "token_type_ids"):
         if name in facts.accepts and (name == "mm_token_type_ids" or facts.kind in TYPED):
@@ -81,7 +78,7 @@ def _image(facts: Facts) -> dict[str, Any]:
 def _shuffled(facts: Facts) -> int:
     """Embeddings after `scale_factor` squared patches are folded into one."""
     side = vision.image_size(facts)[0] // facts.get("patch_size", config=facts.vision)
-    return int((side // facts.get("scale_factor", default=1)) ** 2)
+    return int((side // facts.get("scale_factor", "pixel_shuffle_factor", default=1)) ** 2)
 
 
 def _resampled(facts: Facts) -> int:
@@ -109,6 +106,9 @@ IMAGE_COMPANIONS: dict[str, Callable[[Facts, torch.Tensor], Any]] = {
 
 
 def _packed_image(facts: Facts) -> dict[str, Any]:
+    """One image as packed patches, with every index tensor that the forward would read off the grid by value."""
+    if facts.kind in VALUE_BOUND:
+        return text.inputs(facts)
     encoder = _encoder(facts)
     token = facts.get(*IMAGE_TOKENS)
     grid = packed.grid()
@@ -118,13 +118,9 @@ def _packed_image(facts: Facts) -> dict[str, Any]:
     merge = merge[0] if isinstance(merge, list | tuple) else merge
     given = with_placeholders(facts, token, packed.GRID * packed.GRID // (merge * merge))
     given |= {"pixel_values": packed.patches(facts, encoder), "image_grid_thw": grid}
-    if facts.kind in VALUE_BOUND:
-        return text.inputs(facts)
-    if "spatial_shapes" in facts.accepts:
-        given["spatial_shapes"] = grid[:, 1:]
     derived = packed.derived(encoder, grid_thw=grid)
     given |= {f"image_{k}": v for k, v in derived.items() if k != "grid_thw"}
-    owner = next((m for m in facts.model.modules() if hasattr(m, "get_rope_index")), None)
+    owner: Any = next((m for m in facts.model.modules() if hasattr(m, "get_rope_index")), None)
     if owner is not None and facts.kind in PLAIN_POSITIONS:
         given["position_ids"] = torch.arange(given["input_ids"].shape[1]).expand(3, 1, -1).clone()
     elif owner is not None:
@@ -135,8 +131,8 @@ def _packed_image(facts: Facts) -> dict[str, Any]:
 
 #: Families whose image path takes geometry as values, or whose placeholders follow rules of their own.
 TEXT_ALONE = {"apertus1p5", "molmo2", "ovis2"}
-#: Families whose image path loops over values of the grid: traced with text alone.
-VALUE_BOUND = {"muse_spark", "muse_glimmer", "hy_v4_vl", "hunyuan_vl", "ernie4_5_vl_moe", "video_llama_3"}
+#: Families whose other senses loop over values of a grid or mask: traced with text alone.
+VALUE_BOUND = {"qwen3_asr", "muse_spark", "muse_glimmer", "hy_v4_vl", "hunyuan_vl", "ernie4_5_vl_moe", "video_llama_3"}
 #: Families whose default configuration lacks the tokens that their own position rule looks for.
 PLAIN_POSITIONS = {"qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"}
 
@@ -155,6 +151,8 @@ def _sound(facts: Facts) -> dict[str, Any]:
     name = "input_features" if "input_features" in facts.accepts else "input_values"
     given = audio.features(facts) if name == "input_features" else audio.wave(facts)
     token = facts.get(*AUDIO_TOKENS)
+    if facts.kind in VALUE_BOUND:
+        return text.inputs(facts)
     if token is None:
         return {**text.inputs(facts), name: given[name]}
     frames = audio.length(facts, given[name])

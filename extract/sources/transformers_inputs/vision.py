@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from extract.sources.transformers_inputs.facts import Facts
+from extract.sources.transformers_inputs.text import decoder_ids
 
 #: Pixels a side where the configuration names no size: divisible by every usual stride.
 SIDE = 224
@@ -60,15 +61,12 @@ def inputs(facts: Facts) -> dict[str, Any]:
         return {"pixel_values": pixels(facts, 1, frames)}
     given: dict[str, Any] = {"pixel_values": pixels(facts, 1)}
     if "decoder_input_ids" in facts.accepts:
-        from extract.sources.transformers_inputs.text import decoder_ids
-
         given["decoder_input_ids"] = decoder_ids(facts)
     return given
 
 
 def flattened(facts: Facts) -> dict[str, Any]:
     """Pix2Struct: patches (1, patches, 2 + patch pixels), the first two being row and column from 1."""
-    size = facts.get("patch_embed_hidden_size", config=facts.vision) or 770
     patch = facts.get("patch_size", default=16)
     size = patch * patch * 3
     place = torch.stack([torch.arange(64) // 8 + 1, torch.arange(64) % 8 + 1], dim=-1).float()
