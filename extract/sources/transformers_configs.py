@@ -49,8 +49,8 @@ TAPS = ("backbone_out_indices", "extract_layers", "intermediate_layers_indices",
 #: Lists of layer indices at which a layer is of another kind, or something is added.
 MARKS = (
     "deepstack_visual_indexes", "fullatt_block_indexes", "global_attn_indexes", "cross_attention_layers",
-    "window_block_indices", "window_block_indexes", "global_attention_blocks", "residual_block_indices",
-    "mlp_only_layers", "moe_layers",
+    "window_block_indices", "attn_layer_indices", "full_attn_idxs", "window_block_indexes",
+    "global_attention_blocks", "residual_block_indices", "mlp_only_layers", "moe_layers",
 )  # fmt: skip
 #: Index of the first sparse (mixture-of-experts) layer, so that a dense and a sparse one stay.
 FIRST_SPARSE = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
@@ -131,7 +131,11 @@ def shrink(config: PreTrainedConfig) -> None:
 
 def _shrink_kinds(config: PreTrainedConfig, name: str | None) -> None:
     """Cut the main stack: keep the first layer of each kind, and slice every list with one entry a layer alike."""
-    if name is None:
+    if name is None:  # the number of layers is the length of their list
+        for key in KINDS:
+            value = _own(config, key)
+            if isinstance(value, list):
+                _set(config, key, [value[i] for i in _kept_layers(config, len(value), 0, [])])
         return
     count = getattr(config, name)
     taps = {key: value for key in TAPS if _indices(value := _own(config, key))}
@@ -232,6 +236,9 @@ def _hiera(config: PreTrainedConfig) -> None:
 SPECIAL: dict[str, Callable[[PreTrainedConfig], None]] = {
     "zamba": _zamba,
     "zamba2": _zamba,
+    # Layers are told apart by period and offset: Mamba, Mamba with experts, attention, Mamba with experts.
+    "jamba": _keep(num_hidden_layers=4, attn_layer_period=4, attn_layer_offset=2),
+    "recurrent_gemma": _keep(num_hidden_layers=3),  # recurrent, recurrent, attention: the pattern it repeats
     # Two stacks run in cycles: every pass of a layer counts as a layer (for the cache).
     "hrm_text": lambda c: _keep(num_layers_per_stack=KEPT, num_hidden_layers=KEPT * c.H_cycles * (c.L_cycles + 1))(c),
     "sam2_hiera_det_model": _hiera,

@@ -77,7 +77,10 @@ MENDS: dict[str, dict[str, Any]] = {
     "granite_speech_plus": {"projector_config.encoder_hidden_size": 1024},
     "modernvbert": {"vision_config.image_size": 256},
     "ultravbert": {"vision_config.image_size": 256},
-    "granite4_vision": {"downsample_rate": "4/8", "deepstack_layer_map": [[-1, 1]]},
+    "granite4_vision": {
+        "downsample_rate": "4/8", "deepstack_layer_map": [[-1, 1]], "vision_config.image_size": 336,
+        "vision_config.patch_size": 14,
+    },
     "hunyuan_v1_dense": {"head_dim": 128},
     "hunyuan_v1_moe": {"head_dim": 128},
     "hunyuan_vl_text": {

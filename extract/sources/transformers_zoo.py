@@ -28,7 +28,8 @@ from extract.sources.registry import register
 #: Configuration entries that shape no module: provenance, output flags, label names, tables of token names.
 UNSTRUCTURAL = {
     "transformers_version", "_name_or_path", "architectures", "dtype", "id2label", "label2id",
-    "return_dict", "output_attentions", "output_hidden_states", "task_specific_params", "problem_type", "vocabulary_map",
+    "return_dict", "output_attentions", "output_hidden_states", "task_specific_params", "problem_type",
+    "vocabulary_map",
 }  # fmt: skip
 
 #: Mappings that say little about what a class does; another mapping of the same pair, if any, gives its task.

@@ -78,6 +78,7 @@ BY_TYPE: dict[str, Builder] = {
     "owlv2": prompting.queries,
     "owlvit": prompting.queries,
     "perceiver": structured.latent_array,
+    "pop2piano": speech.features_to_tokens,
     "pi0": layouts.robot,
     "pocket_tts_audio_tokenizer_decoder": speech.latents,
     "pp_ocrv5_mobile_rec": _image(48, 320),

@@ -75,3 +75,11 @@ def spoken_stream(facts: Facts) -> dict[str, Any]:
 def embedded(facts: Facts) -> dict[str, Any]:
     """Models that read embeddings alone."""
     return {"inputs_embeds": torch.randn(1, 24, facts.config.hidden_size)}
+
+
+def features_to_tokens(facts: Facts) -> dict[str, Any]:
+    """Pop2Piano: spectrogram embeddings in place of the encoder's tokens."""
+    return {
+        "input_features": torch.randn(1, 24, facts.config.d_model),
+        "decoder_input_ids": torch.randint(3, 400, (1, 8)),
+    }
