@@ -2,8 +2,8 @@
 
     python benchmarks/hashing.py [--models resnet50,vit_base_patch16_224,...] [--rounds 5]
 
-Graphs are captured first. Each round hashes records whose strings were made anew, as they are when read from Parquet;
-"cold" starts with an empty memory of row bodies for every graph, "warm" keeps it from graph to graph, as a refresh does.
+Graphs are captured first. Each round hashes records whose strings were made anew, as they are when read from Parquet:
+"cold" starts with an empty memory of row bodies for every graph, "warm" keeps it, as a refresh does.
 """
 
 from __future__ import annotations
