@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import selectors
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections import deque
@@ -24,16 +21,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from extract.failures import clean_text
 from extract.model import Failure
+from extract.processes import kill, last_place, launch, of_exit, resident_mb
 from extract.zygote import receive, send
 
 #: Seconds between looks at deadlines and memory.
 TICK = 0.25
-#: Share of the memory cap above which an idle worker is replaced.
-RECYCLE_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +128,10 @@ class WorkerPool:
 
     def _staff(self, waiting: deque[Job]) -> None:
         """Start missing workers and give idle ones a job."""
+        if self._parent is not None and self._parent.poll() is not None:  # the kernel ends its workers with it
+            self._stop_parent()
+            for worker in [w for w in self._workers.values() if w.job is None]:
+                self._forget(worker)
         idle = [w for w in self._workers.values() if w.job is None and not w.closing]
         while waiting and (idle or len(self._workers) < self.size):
             worker = idle.pop() if idle else self._fork()
@@ -179,7 +176,7 @@ class WorkerPool:
         self._stop_parent()
         if not self._scratch:
             self._scratch = tempfile.mkdtemp(prefix="passnet-workers-")
-        self._parent, self._channel = _launch(
+        self._parent, self._channel = launch(
             {**asdict(self.limits), "job": self.job, "preload": self.preload, "scratch": self._scratch}
         )
         ready, _ = receive(self._channel)
@@ -196,7 +193,7 @@ class WorkerPool:
         self._parent = self._channel = None
 
     def _forget(self, worker: _Worker) -> None:
-        _kill(worker.pid)
+        kill(worker.pid)
         worker.channel.close()
         self._workers.pop(worker.number, None)
         with contextlib.suppress(OSError):
@@ -226,15 +223,14 @@ class WorkerPool:
             failure = Failure(**message["failure"]) if "failure" in message else None
             yield JobResult(job.id, message.get("value"), failure, message["seconds"], message["peak_mb"])
             tired = worker.done >= self.limits.recycle_after
-            heavy = message["rss_mb"] > RECYCLE_SHARE * self.limits.memory_mb
-            if message["replace"] or tired or heavy:
+            if message["replace"] or tired:
                 self._forget(worker)
             return
         code = self._exit_code(worker)
         self._forget(worker)
         if job is None:
             return
-        failure = worker.verdict or _of_exit(code)
+        failure = worker.verdict or of_exit(code)
         if failure is None:  # killed by someone else: perhaps not the model's doing
             tries[job.id] = tries.get(job.id, 0) + 1
             if tries[job.id] < 2:
@@ -267,94 +263,14 @@ class WorkerPool:
         for worker in list(self._workers.values()):
             if worker.job is None or worker.verdict is not None:
                 continue
-            memory = _resident_mb(worker.pid)
+            memory = resident_mb(worker.pid)
             worker.peak_mb = max(worker.peak_mb, memory)
             if now - worker.since > self.limits.deadline_s:
-                place = _last_place(Path(self._scratch) / f"{worker.pid}.trace")
+                place = last_place(Path(self._scratch) / f"{worker.pid}.trace")
                 text = f"longer than {self.limits.deadline_s:g} s"
                 worker.verdict = Failure("timeout", "worker", "Deadline", text, place)
             elif memory > self.limits.memory_mb:
                 text = f"more than {self.limits.memory_mb} MiB resident"
                 worker.verdict = Failure("out_of_memory", "worker", "MemoryCap", text, "")
             if worker.verdict is not None:
-                _kill(worker.pid)
-
-
-def containment() -> dict[str, bool]:
-    """Which layers of isolation are active on this machine, by trying them."""
-    process, channel = _launch({"probe": True})
-    try:
-        answer, _ = receive(channel)
-    finally:
-        channel.close()
-        process.kill()
-        process.wait()
-    layers = dict((answer or {}).get("layers", {"no network": False, "no new privileges": False}))
-    peaks = os.access("/proc/self/clear_refs", os.W_OK)
-    return {**layers, "own session, deadline, memory cap": True, "peak memory per model": peaks}
-
-
-def _launch(settings: dict[str, Any]) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    ours, theirs = socket.socketpair()
-    environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
-    offline = dict.fromkeys(("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"), "1")
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    environment |= {**offline, **threads, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "extract.zygote", str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    theirs.close()
-    send(ours, {"owner": os.getpid(), **settings})
-    return process, ours
-
-
-def _kill(pid: int) -> None:
-    """Kill a worker and all that it started."""
-    if pid:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _resident_mb(pid: int) -> float:
-    """Resident memory of a process and its children, MiB."""
-    try:
-        process = psutil.Process(pid)
-        total = process.memory_info().rss
-        for child in process.children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                total += child.memory_info().rss
-    except psutil.Error:
-        return 0.0
-    return float(total) / 2**20
-
-
-def _of_exit(code: int | None) -> Failure | None:
-    """The failure that an exit without an answer means; None for a kill from outside."""
-    if code is None or code in (-signal.SIGKILL, -signal.SIGTERM):
-        return None
-    if code < 0:
-        name = signal.Signals(-code).name
-        return Failure("crash", "worker", name, f"the worker died of {name}", "")
-    return Failure("exit", "worker", "SystemExit", f"the model's code ended the worker with status {code}", "")
-
-
-def _last_place(trace: Path) -> str:
-    """The innermost frame outside torch of what faulthandler wrote shortly before the deadline."""
-    try:
-        text = trace.read_text(errors="replace")
-    except OSError:
-        return ""
-    frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', text.split("\n\n")[0] + text)
-    own = [f for f in frames if "/torch/" not in f[0] and "/extract/zygote.py" not in f[0]]
-    file, line, name = (own or frames or [("", "", "")])[0]
-    return f"{clean_text(file)}:{line} in {name}" if file else ""
-
-
-__all__ = ["Job", "JobResult", "Limits", "PoolError", "WorkerPool", "containment"]
+                kill(worker.pid)

@@ -31,6 +31,8 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 DONE = 0
 #: Exit status of a worker that must be replaced after an answer (its memory ran out, or its model left it).
 REPLACE = 97
+#: Share of the memory cap left by the imports, above which a worker is replaced after its job.
+HEAVY_SHARE = 0.6
 
 Job = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
@@ -192,7 +194,9 @@ def _jobs(channel: socket.socket, job: Job, settings: dict[str, Any]) -> int:
     from extract.failures import classify
 
     environment = dict(os.environ)
-    trace = open(Path(settings["scratch"]) / f"{os.getpid()}.trace", "w+")
+    own = _status("VmRSS") / 1024  # what the imports take; the rest of the cap is for jobs
+    heavy_mb = own + HEAVY_SHARE * max(0.0, settings["memory_mb"] - own)
+    trace = open(Path(settings["scratch"]) / f"{os.getpid()}.trace", "w+")  # noqa: SIM115 - lives as long as the worker
     while True:
         message, _ = receive(channel)
         if message is None:
@@ -215,8 +219,8 @@ def _jobs(channel: socket.socket, job: Job, settings: dict[str, Any]) -> int:
         finally:
             faulthandler.cancel_dump_traceback_later()
         answer["seconds"] = time.perf_counter() - start
-        answer["peak_mb"], answer["rss_mb"] = _status("VmHWM") / 1024, _status("VmRSS") / 1024
-        answer["replace"] = code is not None
+        answer["peak_mb"] = _status("VmHWM") / 1024
+        answer["replace"] = code is not None or _status("VmRSS") / 1024 > heavy_mb
         send(channel, answer)
         if code is not None:
             return code

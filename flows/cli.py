@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 import typer
 
@@ -30,11 +31,16 @@ app.command("doctor")(doctor.doctor)
 
 
 def main() -> None:
-    """Entry point: run the command and turn mendable errors into one line."""
+    """Entry point of the command."""
+    guarded(app)
+
+
+def guarded(command: Callable[[], object]) -> None:
+    """Run a command and turn what a user can mend into one line on stderr and an exit code."""
     from warehouse.storage import WarehouseError
 
     try:
-        app()
+        command()
     except (UserError, WarehouseError) as error:
         print(f"passnet: {error}", file=sys.stderr)
         _leave(getattr(error, "code", MENDABLE))

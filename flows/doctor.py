@@ -109,7 +109,7 @@ def _warehouse(url: str) -> Iterator[Check]:
 
 
 def _isolation() -> Iterator[Check]:
-    from extract.workers import containment
+    from extract.processes import containment
 
     for layer, active in containment().items():
         mend = "" if active else "not offered by this kernel or user: captures run without it"
