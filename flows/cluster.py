@@ -37,7 +37,7 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # nobody is to find it, and two refreshes never want one port
                 memory_limit=None,  # capture workers have caps of their own
                 silence_logs=logging.CRITICAL,
             )

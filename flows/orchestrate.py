@@ -12,23 +12,28 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-# Read by Prefect when it is imported: no telemetry, no log lines between ours, an in-process server when none is given.
+# Read by Prefect when it is imported: no telemetry, no log lines between ours.
 os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
-os.environ.setdefault("PREFECT_SERVER_ALLOW_EPHEMERAL_MODE", "true")
-os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 
 from concurrent.futures import CancelledError
 
 from distributed import Client
 from distributed.comm import CommClosedError
 from prefect import flow, task
-from prefect.artifacts import create_markdown_artifact, create_progress_artifact, create_table_artifact
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
 from prefect.cache_policies import NO_CACHE
+from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from dedup.merge import merge
+from flows import server
 from flows.batch import TOPIC, capture_batch
 from flows.cluster import connected
 from flows.errors import SchedulerLost, UserError
@@ -45,9 +50,12 @@ Progress = Callable[[dict[str, Any]], None]
 
 def run(request: Request, warehouse: Warehouse, work: Plan, progress: Progress) -> Snapshot:
     """Run the flow. Raises SchedulerLost when the cluster goes away, and what the tasks raise."""
-    found = _refresh_flow.with_options(
-        name="passnet-refresh", task_runner=ThreadPoolTaskRunner(max_workers=4 * worker_count(request))
-    )(_Context(request, warehouse, work, progress))
+    with server.started() as api, connected(request.scheduler, worker_count(request)) as client:
+        client.subscribe_topic(TOPIC, lambda event: progress(event[1]))
+        context = _Context(request, warehouse, work, client)
+        runner: Any = ThreadPoolTaskRunner(max_workers=4 * worker_count(request))
+        with temporary_settings({PREFECT_API_URL: api()}):
+            found = _refresh_flow.with_options(name="passnet-refresh", task_runner=runner)(context)
     if not isinstance(found, Snapshot):
         raise UserError("the refresh flow ended without a snapshot: see the Prefect log, then run it again")
     return found
@@ -56,55 +64,45 @@ def run(request: Request, warehouse: Warehouse, work: Plan, progress: Progress) 
 class _Context:
     """What the flow is about; passed whole, and never serialised."""
 
-    def __init__(self, request: Request, warehouse: Warehouse, work: Plan, progress: Progress):
-        self.request, self.warehouse, self.work, self.progress = request, warehouse, work, progress
+    def __init__(self, request: Request, warehouse: Warehouse, work: Plan, client: Client):
+        self.request, self.warehouse, self.work, self.client = request, warehouse, work, client
 
 
 @flow(validate_parameters=False, persist_result=False)
 def _refresh_flow(context: _Context) -> Snapshot:
-    request, work = context.request, context.work
-    waiting = work.to_capture
-    with connected(request.scheduler, worker_count(request)) as client:
-        client.subscribe_topic(TOPIC, lambda event: context.progress(event[1]))
-        for _ in range(ROUNDS):
-            _capture(context, client, waiting)
-            merged = _merge_task(context)
-            if merged.snapshot is not None:
-                break
-            waiting = list(merged.damaged)
-        else:
-            raise UserError(
-                f"staged captures in {context.warehouse.storage.url} are damaged again and again: check its disk"
-            )
-        client.unsubscribe_topic(TOPIC)
+    waiting = context.work.to_capture
+    for _ in range(ROUNDS):
+        _capture(context, waiting)
+        merged: Any = _merge_task(context)
+        if merged.snapshot is not None:
+            break
+        waiting = list(merged.damaged)
+    else:
+        raise UserError(
+            f"staged captures in {context.warehouse.storage.url} are damaged again and again: check its disk"
+        )
     snapshot: Snapshot = merged.snapshot
-    summary = write_files(context.warehouse, snapshot, work)
+    summary = write_files(context.warehouse, snapshot, context.work)
     create_markdown_artifact(markdown(summary), key="refresh-summary", description="What the last refresh did")
     create_table_artifact(failure_table(summary), key="refresh-failures", description="Failed captures by class")
     return snapshot
 
 
-def _capture(context: _Context, client: Client, ids: list[str]) -> None:
+def _capture(context: _Context, ids: list[str]) -> None:
     """All batches, each a task; an artifact shows the share that is done."""
     cut = batches(ids, worker_count(context.request))
     if not cut:
         return
     artifact = create_progress_artifact(0.0, key="refresh-captures", description=f"{len(ids)} captures")
-    futures = [_capture_task.submit(context, client, batch) for batch in cut]
+    futures = [_capture_task.submit(context, batch) for batch in cut]
     for number, future in enumerate(futures, 1):
         future.result()
-        _show_share(artifact, 100.0 * number / len(futures))
-
-
-def _show_share(artifact: Any, percent: float) -> None:
-    from prefect.artifacts import update_progress_artifact
-
-    update_progress_artifact(artifact, percent)
+        update_progress_artifact(artifact, 100.0 * number / len(futures))  # type: ignore[arg-type]
 
 
 @task(name="capture-batch", retries=2, retry_delay_seconds=[2, 10], cache_policy=NO_CACHE, persist_result=False)
-def _capture_task(context: _Context, client: Client, ids: list[str]) -> int:
-    request = context.request
+def _capture_task(context: _Context, ids: list[str]) -> int:
+    request, client = context.request, context.client
     jobs = [(identity, context.work.wanted[identity]) for identity in ids]
     future = client.submit(capture_batch, jobs, limits(request), request.preload, request.job, pure=False, retries=3)
     try:
