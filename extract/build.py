@@ -26,7 +26,7 @@ MODES = ("empty", "meta", "real")
 #: Elements above which a factory call in a constructor gives a meta tensor (16 MiB of float32).
 LARGE = 4 << 20
 #: Scalar parameters up to which the `real` mode may be tried.
-SMALL = 150_000_000
+SMALL = 250_000_000
 #: Integers up to which an observed tensor keeps its values: sizes of images, lengths, offsets.
 FEW = 64
 
@@ -149,6 +149,8 @@ class FakeWorld:
                 for name, held in table.items():
                     if held is not None:
                         table[name] = self.fake(held)
+            if isinstance(part, nn.RNNBase):  # it keeps a second list of its weights
+                part._flat_weights = [getattr(part, name, None) for name in part._flat_weights_names]
 
     def inputs(self, value: Any) -> Any:
         """The same structure with its tensors replaced by fakes."""

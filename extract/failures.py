@@ -80,6 +80,8 @@ _BY_TEXT: tuple[tuple[str, str], ...] = (
     ("aten._local_scalar_dense", "data_dependent"),
     ("Could not guard on", "data_dependent"),
     ("Runtime assertion failed for expression u", "data_dependent"),
+    ("nbacked symbol", "data_dependent"),
+    ("Cannot re-initialize CUDA", "fake_unsupported"),
     ("Unhandled FakeTensor Device Propagation", "fake_unsupported"),
     ("Mixing fake modes", "fake_unsupported"),
     ("Please convert all Tensors to FakeTensors", "fake_unsupported"),

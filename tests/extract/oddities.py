@@ -171,6 +171,15 @@ class BatchNorm(nn.Module):
         return self.norm(x).relu_()
 
 
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru = nn.LSTM(8, 8, batch_first=True, bidirectional=True), nn.GRU(16, 4)
+
+    def forward(self, x):
+        return self.gru(self.lstm(x[None])[0])[0]
+
+
 class Unknown(nn.Module):
     """Calls an operator that is on no list."""
 
@@ -227,6 +236,7 @@ MODULES = {
         Tied,
         Dropout,
         BatchNorm,
+        Recurrent,
         Unknown,
         Unrolled,
         Raises,

@@ -26,6 +26,7 @@ SURVIVE = [
     "Tied",
     "Dropout",
     "BatchNorm",
+    "Recurrent",
 ]
 
 
@@ -77,7 +78,7 @@ def test_equal_code_on_other_shapes_after_a_break_gives_graphs_of_its_own():
 
 
 def test_real_tensors_are_used_only_where_values_decide():
-    assert captured("Plain").build == "empty"
+    assert captured("Plain").build == captured("Recurrent").build == "empty"
     assert captured("ReadsValues").build == "real"
 
 
