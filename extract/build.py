@@ -13,6 +13,7 @@ Nothing is initialised: the values of weights never reach a captured graph.
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -149,8 +150,9 @@ class FakeWorld:
                 for name, held in table.items():
                     if held is not None:
                         table[name] = self.fake(held)
-            if isinstance(part, nn.RNNBase):  # it keeps a second list of its weights
+            if isinstance(part, nn.RNNBase):  # it keeps two more lists of its weights
                 part._flat_weights = [getattr(part, name, None) for name in part._flat_weights_names]
+                part._flat_weight_refs = [None if w is None else weakref.ref(w) for w in part._flat_weights]
 
     def inputs(self, value: Any) -> Any:
         """The same structure with its tensors replaced by fakes."""

@@ -139,19 +139,33 @@ def _trace(module: nn.Module, inputs: ExampleInputs, variant: Variant, budget: i
         compiled = torch.compile(module, backend=backend, dynamic=variant.shapes == "symbolic")
         with _clock(attempt, "trace"):
             try:
-                with unguarded():
+                if not _in_one_graph(compiled, args, kwargs):
+                    torch._dynamo.reset()
+                    backend.start_over()
                     compiled(*args, **kwargs)
-            except _WholeModel:
-                pass
-            except _HasBreaks:
-                torch._dynamo.reset()
-                backend.start_over()
-                compiled(*args, **kwargs)
             finally:
                 attempt.breaks = backend.breaks()
         attempt.seconds["trace"] -= attempt.seconds.get("record", 0.0)  # the backend runs inside the trace
     if not attempt.graphs:
         attempt.failure = Failure("no_graph", "trace", "", "the forward ran without one compiled graph", "")
+
+
+def _in_one_graph(compiled: Callable[..., Any], args: Any, kwargs: Any) -> bool:
+    """Try without guards, which works when the whole forward is one graph. False: do it again, with guards."""
+    try:
+        with unguarded():
+            compiled(*args, **kwargs)
+    except _WholeModel:
+        return True
+    except _HasBreaks:
+        return False
+    except Exception:
+        # A frame without operators is compiled and run without asking the backend, and unguarded it may be run again
+        # where it does not fit. If the first frame failed, though, guards would not have helped.
+        if counters["frames"]["total"] > 1:
+            return False
+        raise
+    return False
 
 
 class _Recorder:
@@ -177,7 +191,7 @@ class _Recorder:
     def __call__(self, module: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         why = getattr(module, "compile_subgraph_reason", None)
         broken = bool(why and why.graph_break)
-        if self._first_try and (broken or not outermost(_trace.__code__)):
+        if self._first_try and (broken or not outermost(_in_one_graph.__code__)):
             raise _HasBreaks
         if why is not None and broken:
             self._reasons.append(break_reason(why.reason, why.user_stack))

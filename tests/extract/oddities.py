@@ -171,6 +171,25 @@ class BatchNorm(nn.Module):
         return self.norm(x).relu_()
 
 
+def _relay(**values):
+    return _second(**values)
+
+
+def _second(**values):
+    torch._dynamo.graph_break()
+    return next(iter(values.values()))
+
+
+class RelaysWithoutOperators(nn.Module):
+    """Frames that hold no operator run again with other keywords, in a forward that Dynamo leaves to eager."""
+
+    def forward(self, x):
+        for name in ("a", "b"):
+            x = _relay(**{name: x})
+            torch._dynamo.graph_break()
+        return x * 2
+
+
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -237,6 +256,7 @@ MODULES = {
         Dropout,
         BatchNorm,
         Recurrent,
+        RelaysWithoutOperators,
         Unknown,
         Unrolled,
         Raises,

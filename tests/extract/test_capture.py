@@ -27,6 +27,7 @@ SURVIVE = [
     "Dropout",
     "BatchNorm",
     "Recurrent",
+    "RelaysWithoutOperators",
 ]
 
 
