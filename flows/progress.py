@@ -27,7 +27,7 @@ class Display:
         self._lock = threading.Lock()
         self._last = time.monotonic()
         self._bar: Progress | None = None
-        self._total = 0
+        self._total = self._shown = 0
 
     def __enter__(self) -> Display:
         return self
@@ -35,7 +35,7 @@ class Display:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
-        elif self._total:
+        elif self._total and self._shown != len(self._seen):
             self._line()
 
     def started(self, plan: Plan) -> Any:
@@ -78,5 +78,5 @@ class Display:
         return ", ".join(f"{n} {kind}" for kind, n in sorted(self._counts.items(), key=lambda kv: (-kv[1], kv[0])))
 
     def _line(self) -> None:
-        self._last = time.monotonic()
+        self._last, self._shown = time.monotonic(), len(self._seen)
         self.console.print(f"{len(self._seen)} of {self._total}: {self._note()}", soft_wrap=True)

@@ -180,6 +180,10 @@ def _second(**values):
     return next(iter(values.values()))
 
 
+def _doubled(x):
+    return x * 2
+
+
 class RelaysWithoutOperators(nn.Module):
     """Frames that hold no operator run again with other keywords, in a forward that Dynamo leaves to eager."""
 
@@ -187,7 +191,7 @@ class RelaysWithoutOperators(nn.Module):
         for name in ("a", "b"):
             x = _relay(**{name: x})
             torch._dynamo.graph_break()
-        return x * 2
+        return _doubled(x)
 
 
 class Recurrent(nn.Module):

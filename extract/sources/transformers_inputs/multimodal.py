@@ -168,7 +168,7 @@ def _sound_count(facts: Facts, given: dict[str, Any], frames: int) -> int:
     """Embeddings of a sound; by the encoder's own length rule where a mask decides how many are kept."""
     try:
         return facts.features("get_audio_features", **given)
-    except (DataDependentOutputException, DynamicOutputShapeException, TypeError):
+    except (DataDependentOutputException, DynamicOutputShapeException, LookupError, TypeError):
         for module in facts.model.modules():
             rule = getattr(module, "_get_feat_extract_output_lengths", None)
             if rule is not None:

@@ -35,7 +35,8 @@ def grid() -> torch.Tensor:
 
 def patches(facts: Facts, encoder: nn.Module) -> torch.Tensor:
     """Patches in the layout of the encoder's first layer: flat (n, pixels), or (n, channels, side, side)."""
-    first = next((m for m in encoder.modules() if isinstance(m, nn.Conv2d | nn.Conv3d | nn.Linear)), None)
+    layers = [m for m in encoder.modules() if isinstance(m, nn.Conv2d | nn.Conv3d | nn.Linear)]
+    first = next((m for m in layers if not isinstance(m, nn.Linear)), layers[0] if layers else None)
     count = GRID * GRID
     if isinstance(first, nn.Conv2d) and facts.kind in SQUARES:
         return torch.randn(count, first.in_channels, *first.kernel_size)

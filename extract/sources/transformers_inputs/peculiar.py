@@ -27,6 +27,13 @@ def _clip(facts: Facts) -> dict[str, Any]:
     return given
 
 
+def _separated(facts: Facts) -> dict[str, Any]:
+    """Longformer reads where the question ends off the three separators around question and text."""
+    ids = facts.ids()
+    ids[:, [5, 6, -1]] = facts.config.sep_token_id
+    return {"input_ids": ids}
+
+
 #: class name -> builder; looked up before the model type.
 BY_CLASS: dict[str, Builder] = {
     "SpeechT5Model": speech.hidden_to_hidden,
@@ -39,6 +46,7 @@ BY_CLASS: dict[str, Builder] = {
     "MusicgenForConditionalGeneration": speech.prompted_books,
     "MusicgenMelodyForConditionalGeneration": speech.prompted_books,
     "JevForDecision": structured.decision,
+    "LongformerForQuestionAnswering": _separated,
 }
 #: model type -> builder for every class of the type.
 BY_TYPE: dict[str, Builder] = {
