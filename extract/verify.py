@@ -29,7 +29,7 @@ from warehouse.graph.record import RecordError
 from warehouse.graph.to_fx import to_graph_module
 
 #: One capture in this many is verified by running it.
-SHARE = 32
+SHARE = 24
 #: Scalar parameters up to which a capture is run.
 LARGEST = 60_000_000
 

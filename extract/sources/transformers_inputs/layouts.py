@@ -138,3 +138,24 @@ def asked_clip(facts: Facts) -> dict[str, Any]:
         "qformer_attention_mask": torch.ones(1, 8, dtype=torch.long),
         "pixel_values": pixels(facts, 1, 4),
     }
+
+
+def pictured(facts: Facts) -> dict[str, Any]:
+    """IDEFICS: images (1, images, channels, side, side), and which of them each token sees."""
+    return {
+        "input_ids": facts.ids(),
+        "attention_mask": torch.ones(1, LENGTH, dtype=torch.long),
+        "pixel_values": pixels(facts, 1, 1),
+        "image_attention_mask": torch.ones(1, LENGTH, 1, dtype=torch.long),
+    }
+
+
+def linear_patches(facts: Facts) -> dict[str, Any]:
+    """Fuyu: flattened patches (1, patches, channels * side * side), one placeholder each."""
+    side, token = facts.config.patch_size, facts.config.image_token_id
+    return {"input_ids": facts.around(token, 16), "pixel_values": torch.rand(1, 16, 3 * side * side)}
+
+
+def seen_and_heard(facts: Facts) -> dict[str, Any]:
+    """Perception Encoder: a clip (1, frames, channels, side, side) and a wave (1, 1, samples)."""
+    return {"pixel_values_videos": pixels(facts, 1, 4), "input_values": torch.randn(1, 1, 15_360)}
