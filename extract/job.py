@@ -14,17 +14,24 @@ from extract.failures import classify
 from extract.model import Capture, ModelRef, Variant
 from extract.sources import registry
 from warehouse.graph.record import RecordError
+from warehouse.storage import WarehouseError
 
 
 def run(given: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
-    """Capture what `staged.payload` names, verify the sampled share, stage the result; returns its summary."""
+    """Capture what `staged.payload` names, verify the sampled share, stage the result; returns its summary.
+
+    When the warehouse cannot take the result that is no failure of the model: the answer is {"refused": why}.
+    """
     ref, variant = ModelRef(**given["ref"]), Variant.parse(given["variant"])
     started, clock = datetime.now(UTC), time.perf_counter()
     source = registry.get(ref.source)
     found = capture(source, ref, variant, limits["node_budget"])
     if verify.sampled(found):
         found = _verified(source, found)
-    summary = staged.stage(found, given["warehouse"], started, time.perf_counter() - clock)
+    try:
+        summary = staged.stage(found, given["warehouse"], started, time.perf_counter() - clock)
+    except WarehouseError as error:
+        summary = {"refused": str(error)}
     del found
     gc.collect()  # a capture leaves cycles of many megabytes
     return summary

@@ -13,7 +13,7 @@ from typing import Any
 from extract.staged import stage_failure
 from extract.workers import Job, Limits, WorkerPool
 from warehouse import staging
-from warehouse.storage import open_storage
+from warehouse.storage import WarehouseError, open_storage
 
 #: Dask event topic on which a worker reports each finished capture.
 TOPIC = "passnet-captures"
@@ -36,7 +36,11 @@ def capture_batch(
             if summary is None:
                 if result.failure is None:
                     raise RuntimeError(f"capture {result.id} gave neither a result nor a failure")
+                if _staged(result.id, given[result.id]):
+                    continue  # killed after it had finished, before it could say so
                 summary = stage_failure(given[result.id], result.failure, result.seconds, result.peak_mb)
+            elif "refused" in summary:
+                raise WarehouseError(summary["refused"])  # the warehouse's trouble, not the model's
             summaries.append(summary)
             report(summary)
     return summaries

@@ -17,10 +17,7 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
 
-from concurrent.futures import CancelledError
-
-from distributed import Client
-from distributed.comm import CommClosedError
+from distributed import Client, Future
 from prefect import flow, task
 from prefect.artifacts import (
     create_markdown_artifact,
@@ -55,17 +52,41 @@ def run(request: Request, warehouse: Warehouse, work: Plan, progress: Progress) 
         context = _Context(request, warehouse, work, client)
         runner: Any = ThreadPoolTaskRunner(max_workers=4 * worker_count(request))
         with temporary_settings({PREFECT_API_URL: api()}):
-            found = _refresh_flow.with_options(name="passnet-refresh", task_runner=runner)(context)
+            try:
+                found = _refresh_flow.with_options(name="passnet-refresh", task_runner=runner)(context)
+            except Exception as error:
+                raise (context.lost() or error) from error
     if not isinstance(found, Snapshot):
         raise UserError("the refresh flow ended without a snapshot: see the Prefect log, then run it again")
     return found
 
 
 class _Context:
-    """What the flow is about; passed whole, and never serialised."""
+    """What the flow is about; passed whole, and never serialised. `batches` are those that Dask works on."""
 
     def __init__(self, request: Request, warehouse: Warehouse, work: Plan, client: Client):
         self.request, self.warehouse, self.work, self.client = request, warehouse, work, client
+        self.batches: list[Future] = []
+        self.stopped = False
+
+    def lost(self) -> SchedulerLost | None:
+        """The error to raise when the scheduler has gone away; None while it is there."""
+        if self.client.status == "running":
+            return None
+        where = self.request.scheduler or "the local cluster"
+        return SchedulerLost(
+            f"the Dask scheduler ({where}) went away: finished captures are kept, run the same command again"
+        )
+
+    def worth_another_try(self, *_: Any) -> bool:
+        """Whether Prefect should retry a task: not once the run is being ended, nor without a scheduler."""
+        return not self.stopped and self.lost() is None
+
+    def stop(self) -> None:
+        """End what Dask works on, so that no thread of the flow waits for it."""
+        self.stopped = True
+        if self.lost() is None:
+            self.client.cancel(self.batches, force=True)
 
 
 @flow(validate_parameters=False, persist_result=False)
@@ -94,33 +115,29 @@ def _capture(context: _Context, ids: list[str]) -> None:
     if not cut:
         return
     artifact = create_progress_artifact(0.0, key="refresh-captures", description=f"{len(ids)} captures")
-    futures = [_capture_task.submit(context, batch) for batch in cut]
-    for number, future in enumerate(futures, 1):
-        future.result()
-        update_progress_artifact(artifact, 100.0 * number / len(futures))  # type: ignore[arg-type]
+    capture = _capture_task.with_options(retry_condition_fn=context.worth_another_try)
+    futures = [capture.submit(context, batch) for batch in cut]
+    try:
+        for number, future in enumerate(futures, 1):
+            future.result()
+            update_progress_artifact(artifact, 100.0 * number / len(futures))  # type: ignore[arg-type]
+    except BaseException:
+        context.stop()
+        raise
 
 
 @task(name="capture-batch", retries=2, retry_delay_seconds=[2, 10], cache_policy=NO_CACHE, persist_result=False)
 def _capture_task(context: _Context, ids: list[str]) -> int:
-    request, client = context.request, context.client
+    request = context.request
     jobs = [(identity, context.work.wanted[identity]) for identity in ids]
-    future = client.submit(capture_batch, jobs, limits(request), request.preload, request.job, pure=False, retries=3)
-    try:
-        return len(future.result())
-    except (CancelledError, CommClosedError, OSError) as error:
-        if client.status == "running":
-            raise
-        raise _lost(request) from error
+    future = context.client.submit(
+        capture_batch, jobs, limits(request), request.preload, request.job, pure=False, retries=3
+    )
+    context.batches.append(future)
+    return len(future.result())
 
 
 @task(name="merge-and-publish", retries=1, retry_delay_seconds=2, cache_policy=NO_CACHE, persist_result=False)
 def _merge_task(context: _Context) -> Any:
     parent = context.warehouse.latest()
     return merge(context.warehouse, parent, context.work.wanted, context.work.model_rows())
-
-
-def _lost(request: Request) -> SchedulerLost:
-    where = request.scheduler or "the local cluster"
-    return SchedulerLost(
-        f"the Dask scheduler ({where}) went away: finished captures are kept, run the same command again"
-    )

@@ -35,12 +35,14 @@ def show(
         raise UserError("--svg and --json exclude each other: give one of them")
     connection = connect(warehouse, snapshot)
     found = _full_hash(connection, graph_hash)
-    table: Any = connection.execute("SELECT * FROM nodes WHERE graph_hash = $hash", {"hash": found}).to_arrow_table()
+    table: Any = connection.sql("SELECT * FROM nodes WHERE graph_hash = $hash", params={"hash": found}).to_arrow_table()
     record = records_from_table(table)[found]
     if svg:
         text = draw(record, found)
     elif as_json:
-        row: Any = connection.execute("SELECT * FROM graphs WHERE graph_hash = $hash", {"hash": found}).to_arrow_table()
+        row: Any = connection.sql(
+            "SELECT * FROM graphs WHERE graph_hash = $hash", params={"hash": found}
+        ).to_arrow_table()
         text = json.dumps({**row.to_pylist()[0], "nodes": _nodes(record)}, indent=1)
     else:
         text = code(record, f"graph_{found[:12]}")

@@ -27,6 +27,8 @@ from tests.warehouse.tiny import HOSTILE, mlp
 JOB = "tests.flows.toy:run"
 #: Seconds that a capture takes; and the file to which each capture adds a line.
 PACE, LOG = "PASSNET_TOY_PACE", "PASSNET_TOY_LOG"
+#: When set, the warehouse takes nothing.
+FULL = "PASSNET_TOY_FULL"
 
 
 @registry.register("toy")
@@ -50,6 +52,8 @@ def run(given: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
     """Capture a toy, as `extract.job.run` captures a model."""
     ref, variant = ModelRef(**given["ref"]), Variant.parse(given["variant"])
     kind, _, number = ref.name.partition("-")
+    if FULL in os.environ:
+        return {"refused": f"the disk is full: {os.environ[FULL]}"}
     time.sleep(float(os.environ.get(PACE, "0")))
     if kind == "exit":
         sys.exit(3)

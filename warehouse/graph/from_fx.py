@@ -204,6 +204,8 @@ def _origin(node: fx.Node, value: Any) -> dict[str, Any]:
         role = "input"
     keys = [next(g for g in m.groups() if g is not None) for m in _SOURCE_KEY.finditer(text)]
     keys = [k for k in keys if k not in ("_modules", "_parameters", "_buffers", "self")]
+    if len(keys) > 1 and keys[0] == "kwargs":  # a wrapper's own name for what the caller passed by name
+        keys = keys[1:]
     return {"role": role, "name": ".".join(keys) or node.name}
 
 
