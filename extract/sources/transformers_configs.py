@@ -61,7 +61,7 @@ def default(model_type: str) -> PreTrainedConfig:
     if model_type not in CONFIG_MAPPING_NAMES:
         raise LookupError(f"transformers knows no model type {model_type!r}")
     config: PreTrainedConfig = CONFIG_MAPPING[model_type](**handmade.ARGUMENTS.get(model_type, {}))
-    for part in parts(config):
+    for part in reversed(list(parts(config))):  # inner ones first: the whole has the last word
         handmade.mend(part)
         handmade.agree(part)
     return config

@@ -57,7 +57,7 @@ _OCR = {"intraclass_block_config": _OCR_BLOCK, "scale_factor_list": [1, 2, 4, 8]
 
 #: model type -> attributes.
 MENDS: dict[str, dict[str, Any]] = {
-    "aria": {"vision_config.image_size": 490, "vision_config.patch_size": 14},  # 1,225 patches, which it has queries for
+    "aria": {"vision_config.image_size": 490, "vision_config.patch_size": 14},  # 35 by 35 patches
     "voxtral": {"audio_token_id": 24},
     "aya_vision": {"vision_config.num_attention_heads": 16, "vision_config.image_size": 364},
     "cohere_compass_text": {"rope_parameters": {"full_attention": _BY_KIND, "sliding_attention": _BY_KIND}},
