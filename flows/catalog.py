@@ -8,6 +8,7 @@ a source lists depends on the zoo's version and on our own source files, so answ
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -22,6 +23,8 @@ from extract.sources import registry
 from warehouse.storage import TEMPORARY, Storage, explained
 
 FOLDER = "catalog"
+
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # listing reads many configurations, which it comments on
 
 
 class Catalog:
@@ -66,6 +69,9 @@ class Catalog:
                 sink.write(text.encode())
                 self.storage.settle(sink)
                 self.storage.move(temporary, f"{FOLDER}/{source}-{key}.json")
+                for name in self.storage.list(FOLDER):  # what older code listed is of no use to anyone
+                    if name.startswith(f"{source}-") and name != f"{source}-{key}.json":
+                        self.storage.remove(f"{FOLDER}/{name}")
         self._changed.clear()
 
     def _of(self, source: str) -> tuple[list[str], dict[str, ModelRef]]:

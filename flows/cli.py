@@ -6,14 +6,16 @@ is one line on stderr and exit code 2; docs/cli.md lists the codes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import typer
 
 from flows.commands import doctor, refresh, show, snapshots, sql
-from flows.errors import INTERRUPTED, MENDABLE, UserError
+from flows.errors import INTERRUPTED, MENDABLE, OK, UserError
 
 app = typer.Typer(
     name="passnet",
@@ -30,30 +32,43 @@ app.add_typer(snapshots.app, name="snapshots")
 app.command("doctor")(doctor.doctor)
 
 
+#: What typer raises for a wrong command line: its base, found where each version of typer keeps it.
+_USAGE: Any = typer.BadParameter.__mro__[2]
+
+
 def main() -> None:
     """Entry point of the command."""
-    guarded(app)
+    guarded(lambda: app(standalone_mode=False))
 
 
 def guarded(command: Callable[[], object]) -> None:
-    """Run a command and turn what a user can mend into one line on stderr and an exit code."""
+    """Run a command and exit: what a user can mend becomes one line on stderr and an exit code."""
     from warehouse.storage import WarehouseError
 
     try:
-        command()
+        code = command()
     except (UserError, WarehouseError) as error:
         print(f"passnet: {error}", file=sys.stderr)
-        _leave(getattr(error, "code", MENDABLE))
+        code = getattr(error, "code", MENDABLE)
+    except _USAGE as error:
+        if text := str(error.format_message()).strip():  # empty when the help page was shown instead
+            path = error.ctx.command_path if getattr(error, "ctx", None) else "passnet"
+            print(f"passnet: {text.rstrip('.')}: `{path} --help` lists what there is", file=sys.stderr)
+        code = MENDABLE
     except KeyboardInterrupt:
-        print("passnet: interrupted; run the same command again to go on", file=sys.stderr)
-        _leave(INTERRUPTED)
+        code = INTERRUPTED
     except BrokenPipeError:
-        _leave(0)  # the reader of our output has seen enough
+        code = OK  # the reader of our output has seen enough
+    if code == INTERRUPTED:
+        print("passnet: interrupted; run the same command again to go on", file=sys.stderr)
+    _leave(code if isinstance(code, int) else OK)
 
 
 def _leave(code: int) -> None:
     """End now: background threads of Dask and Prefect have nothing left to say."""
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BrokenPipeError):
+            stream.flush()
     os._exit(code)
 
 

@@ -18,14 +18,9 @@ ALLOWED_FAILURES = 20
 @contextlib.contextmanager
 def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
     """A client of the cluster, current while the context lasts. UserError when the scheduler does not answer."""
-    for name in (
-        "distributed",
-        "distributed.nanny",
-        "distributed.scheduler",
-        "distributed.core",
-        "tornado.application",
-    ):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # the flow reports losses itself, in one line
+    for name in list(logging.root.manager.loggerDict):
+        if name.split(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # the flow reports losses itself, in one line
     settings = {
         "distributed.scheduler.allowed-failures": ALLOWED_FAILURES,
         "distributed.comm.timeouts.connect": "10s",
@@ -42,12 +37,23 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
                 silence_logs=logging.CRITICAL,
             )
             stack.enter_context(cluster)
-            yield stack.enter_context(Client(cluster))
-            return
+            client = Client(cluster)
+        else:
+            client = _existing(scheduler)
         try:
-            client = Client(scheduler, timeout="10s")
-        except (OSError, ValueError, TimeoutError) as error:
-            raise UserError(
-                f"no Dask scheduler answers at {scheduler}: start one with `dask scheduler`, or leave --scheduler out"
-            ) from error
-        yield stack.enter_context(client)
+            yield client
+        finally:
+            with contextlib.suppress(Exception):  # it closes with an error when its scheduler is gone, which is known
+                client.close(timeout=5)
+
+
+def _existing(scheduler: str) -> Client:
+    try:
+        client = Client(scheduler, timeout="10s")
+        client.wait_for_workers(1, timeout=60)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise UserError(
+            f"no Dask scheduler with a worker answers at {scheduler}: start them with `dask scheduler` and "
+            "`dask worker`, or leave --scheduler out"
+        ) from error
+    return client

@@ -80,3 +80,9 @@ class Display:
     def _line(self) -> None:
         self._last, self._shown = time.monotonic(), len(self._seen)
         self.console.print(f"{len(self._seen)} of {self._total}: {self._note()}", soft_wrap=True)
+
+
+def one_line(summary: dict[str, Any]) -> str:
+    """A finished capture in a line, for logs."""
+    found = summary["class"] or f"{summary['graphs']} graphs, {summary['nodes']} nodes"
+    return f"{summary['source']}:{summary['name']!r}: {found}, {summary['seconds']:.1f} s"

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import math
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from flows.errors import SchedulerLost, UserError
 from flows.plan import Plan, plan
 from flows.selection import select
 from warehouse.snapshot import Snapshot, Warehouse
-from warehouse.storage import LocalStorage
+from warehouse.storage import LocalStorage, explained, open_storage
 
 #: Captures of a batch: enough that a task's overhead is nothing, few enough that all workers end together.
 LARGEST_BATCH = 200
@@ -86,10 +87,10 @@ def refresh(request: Request, started: Callable[[Plan], Progress]) -> Refreshed:
     """
     clock = time.perf_counter()
     variants = _variants(request.variants)
-    warehouse = Warehouse.open(request.warehouse, create=True)
+    catalog = Catalog(open_storage(request.warehouse))
+    refs = select(catalog, request.sources, request.models, request.limit, request.seed)
+    warehouse = Warehouse.open(request.warehouse, create=True)  # only now: a refused selection leaves no folder
     with _alone(warehouse):
-        catalog = Catalog(warehouse.storage)
-        refs = select(catalog, request.sources, request.models, request.limit, request.seed)
         catalog.save()
         parent = warehouse.latest()
         work = plan(warehouse, parent, refs, variants)
@@ -134,13 +135,21 @@ def _alone(warehouse: Warehouse) -> Iterator[None]:
     if not isinstance(warehouse.storage, LocalStorage):
         yield
         return
-    with open(warehouse.storage.root / ".refresh-lock", "a+b") as handle:
+    path = warehouse.storage.root / ".refresh-lock"
+    with explained(warehouse.storage, "refresh"):
+        handle = open(path, "a+")
+    with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            handle.seek(0)
             raise UserError(
-                f"another refresh is working on {warehouse.storage.url}: wait, or give another --warehouse"
+                f"another refresh ({handle.read(200).strip() or 'unknown'}) is working on {warehouse.storage.url}: "
+                "wait for it, or give another --warehouse"
             ) from None
+        handle.truncate(0)
+        handle.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        handle.flush()
         yield
 
 

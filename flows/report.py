@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from typing import Any
 
+from extract.failures import CLASSES
 from flows.plan import Plan
 from warehouse.snapshot import Snapshot, Warehouse
 from warehouse.storage import TEMPORARY, explained
@@ -72,26 +73,26 @@ def write_files(warehouse: Warehouse, snapshot: Snapshot, work: Plan) -> dict[st
 
 
 def source_table(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row a source: models asked for, captures, what was kept, and duplicates dropped."""
+    """One row a source: models asked for, captures, their graphs, unique ones kept, and duplicates dropped."""
     return [
         {
             "source": name,
             "models": s["models"],
-            "configurations": s["captures"],
+            "captures": s["captures"],
             "complete": s["complete"],
             "partial": s["partial"],
             "failed": s["failed"],
             "graphs": s["graphs"],
             "kept": s["unique_graphs"],
-            "duplicates dropped": s["graphs"] - s["unique_graphs"],
+            "dropped": s["graphs"] - s["unique_graphs"],
         }
         for name, s in summary["sources"].items()
     ]
 
 
 def failure_table(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row a failure class and source; a single row that says so when nothing failed."""
-    return summary["failures"] or [{"class": "none", "source": "", "captures": 0}]
+    """One row a failure class and source, with what the class means; empty when nothing failed."""
+    return [{**row, "meaning": CLASSES.get(row["class"], "")} for row in summary["failures"]]
 
 
 def markdown(summary: dict[str, Any]) -> str:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import Annotated, Any
 
 import typer
 
 from flows.commands.options import Json, Warehouse
+
+#: Ready questions that a refresh closes with, and how many rows of each answer.
+ANSWERS = ("frequent_sequences", "models_sharing_a_graph", "graph_breaks_by_reason")
+ANSWER_ROWS = 5
 
 
 def refresh(
@@ -69,43 +74,44 @@ def refresh(
 
 def _close(warehouse: str, found: Any, work: Any) -> None:
     """What was captured, kept, dropped and why; three answers; what to type next."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     from curate import ready
     from flows.prompt import print_result
-    from flows.report import source_table, summarise
+    from flows.report import failure_table, source_table, summarise
     from warehouse.snapshot import Warehouse
     from warehouse.sql import connect
 
     console = Console(highlight=False)
     summary = summarise(Warehouse.open(warehouse), found.snapshot, work)
-    for title, rows in (("Captured", source_table(summary)), ("Failed, by class", summary["failures"])):
+    for title, rows in (("Captured", source_table(summary)), ("Failed, by class", failure_table(summary))):
         if not rows:
+            console.print(f"[bold]{title}[/bold]: none")
             continue
-        table = Table(title=title, title_justify="left", header_style="bold")
+        table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for column in rows[0]:
-            table.add_column(column, justify="left" if column in ("source", "class") else "right")
+            words = column in ("source", "class", "meaning")
+            table.add_column(column, justify="left" if words else "right", overflow="fold")
         for row in rows:
             table.add_row(*(str(v) for v in row.values()))
         console.print(table)
     console.print(
         f"snapshot {found.snapshot.sequence} ({found.snapshot.id[:12]}): {summary['tables'].get('graphs', 0)} unique "
-        f"graphs, {summary['tables'].get('nodes', 0)} nodes in all; {found.skipped} captures were there already; "
+        f"graphs, {summary['tables'].get('nodes', 0)} nodes in all; captures that were there already: {found.skipped}; "
         f"{found.seconds:.1f} s",
         soft_wrap=True,
     )
     connection = connect(warehouse, found.snapshot.id)
-    for name in ("frequent_sequences", "dtype_mix", "graph_breaks"):
-        if name not in ready.names():
-            continue
+    for name in ANSWERS:
         query = ready.load(name)
-        console.print(f"\n[bold]{query.question}[/bold]  (curate/queries/{name}.sql)")
-        print_result(query.run(connection))
-    place = "" if warehouse == "lake" else f" --warehouse {warehouse}"
+        console.print(f"\n[bold]{query.question}[/bold]  (curate/queries/{name}.sql)", soft_wrap=True)
+        print_result(query.run(connection, rows=ANSWER_ROWS))
+    place = "" if warehouse == "lake" else f" --warehouse {shlex.quote(warehouse)}"
     some = connection.execute("SELECT graph_hash FROM graphs ORDER BY node_count, graph_hash LIMIT 1").fetchone()
     console.print("\nNext:")
-    console.print(f'  passnet sql{place} "SELECT * FROM op_frequency() LIMIT 10"', markup=False)
-    console.print(f"  passnet sql{place}          (a prompt; .queries lists ready questions)", markup=False)
+    console.print(f'  passnet sql{place} "SELECT * FROM op_frequency() LIMIT 10"', markup=False, soft_wrap=True)
+    console.print(f"  passnet sql{place}   (a prompt; .queries lists ready questions)", markup=False, soft_wrap=True)
     if some:
-        console.print(f"  passnet show {some[0][:12]}{place}", markup=False)
+        console.print(f"  passnet show {some[0][:12]}{place}", markup=False, soft_wrap=True)
