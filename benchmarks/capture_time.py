@@ -12,9 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import random
 import statistics
 import time
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a parent that has touched a device cannot be forked; neither way needs one
 
 import timm
 import torch

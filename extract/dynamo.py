@@ -55,6 +55,7 @@ def tracing(node_budget: int, values: bool) -> Iterator[None]:
         "recompile_limit": 512,  # every layer of a model with breaks keeps its own graphs
         "accumulated_recompile_limit": 4096,
         "allow_rnn": True,
+        "trace_numpy": False,  # NumPy calls end a graph; its functions would hold no operator that a record can name
         "specialize_float": True,  # eps and p stay literals in symbolic captures too
     }
     settings = {k: v for k, v in settings.items() if hasattr(torch._dynamo.config, k)}

@@ -81,6 +81,7 @@ _BY_TEXT: tuple[tuple[str, str], ...] = (
     ("Could not guard on", "data_dependent"),
     ("Runtime assertion failed for expression u", "data_dependent"),
     ("nbacked symbol", "data_dependent"),
+    ("Expected bool, got FakeTensor", "data_dependent"),
     ("Cannot re-initialize CUDA", "fake_unsupported"),
     ("Unhandled FakeTensor Device Propagation", "fake_unsupported"),
     ("Mixing fake modes", "fake_unsupported"),

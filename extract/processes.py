@@ -39,6 +39,8 @@ def launch(settings: dict[str, Any]) -> tuple[subprocess.Popen[bytes], socket.so
     environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
     offline = dict.fromkeys(("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"), "1")
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    # A worker that touches a real device would break every worker forked after it; captures need none.
+    offline["CUDA_VISIBLE_DEVICES"] = ""
     environment |= {**offline, **threads, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, "-m", "extract.zygote", str(theirs.fileno())],

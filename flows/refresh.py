@@ -137,7 +137,7 @@ def _alone(warehouse: Warehouse) -> Iterator[None]:
         return
     path = warehouse.storage.root / ".refresh-lock"
     with explained(warehouse.storage, "refresh"):
-        handle = open(path, "a+")
+        handle = open(path, "a+")  # noqa: SIM115 (what follows is not about opening it)
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,7 @@
 """Real models of every source: stored graphs compute what the module computes, on the module's own weights."""
 
+from importlib import metadata
+
 import pytest
 import torch
 
@@ -72,6 +74,10 @@ def test_a_mixture_of_experts_holds_no_operator_private_to_its_library():
     assert not any("transformers" in t for t in targets)
 
 
+@pytest.mark.skipif(
+    tuple(int(n) for n in metadata.version("transformers").split(".")[:2]) < (5, 20),
+    reason="older releases of transformers unroll the scan on either device",
+)
 def test_a_model_traced_for_cuda_needs_none_and_differs_from_the_cpu_where_the_device_decides():
     zoo = registry.get("transformers")
     cuda = capture(zoo, zoo.ref("mamba/MambaModel"), Variant())

@@ -241,7 +241,10 @@ def test_results_that_share_memory_with_their_argument_are_listed_as_views(dtype
     for name, (kind, traits) in operators.LISTED.items():
         if "mutates" in traits or not name.startswith("torch.") or kind in ("region", "higher_order"):
             continue
-        fn = operators.lookup(name).fn
+        try:
+            fn = operators.lookup(name).fn
+        except RecordError:  # this release of torch lacks it
+            continue
         for more in ((), (1,), (0, 1), ((4,),), (x,)):
             for first in (x, [x]):
                 try:
