@@ -84,6 +84,7 @@ def _close(warehouse: str, found: Any, work: Any) -> None:
     from warehouse.snapshot import Warehouse
     from warehouse.sql import connect
 
+    connection = connect(warehouse, found.snapshot.id)
     console = Console(highlight=False)
     summary = summarise(Warehouse.open(warehouse), found.snapshot, work)
     for title, rows in (("Captured", source_table(summary)), ("Failed, by class", failure_table(summary))):
@@ -103,7 +104,6 @@ def _close(warehouse: str, found: Any, work: Any) -> None:
         f"{found.seconds:.1f} s",
         soft_wrap=True,
     )
-    connection = connect(warehouse, found.snapshot.id)
     for name in ANSWERS:
         query = ready.load(name)
         console.print(f"\n[bold]{query.question}[/bold]  (curate/queries/{name}.sql)", soft_wrap=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,6 @@ def _own_prefect(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield
 
 
-Start = Callable[..., "subprocess.Popen[str]"]
-
-
 def start(warehouse: Path, log: Path | None = None, pace: float = 0.0, **options: Any) -> subprocess.Popen[str]:
     """A refresh of the toy source, begun. `log` gets a line for every finished capture."""
     more = {toy.PACE: str(pace), **({toy.LOG: str(log)} if log else {})}
@@ -49,21 +45,6 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Its exit code, stdout and stderr."""
     out, err = process.communicate(timeout=HUNG)
     return process.returncode, out, err
-
-
-def passnet(*words: str, cwd: Path, text: str | None = None, **environment: str) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of one `passnet` command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "flows.cli", *words],
-        cwd=cwd,
-        input=text,
-        stdin=subprocess.DEVNULL if text is None else None,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", **environment},
-        capture_output=True,
-        text=True,
-        timeout=HUNG,
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="session")

@@ -103,6 +103,8 @@ def main(words: Iterable[str]) -> None:
 
     warehouse, *options = words
     more: dict[str, Any] = dict(option.split("=", 1) for option in options)
+    if "variants" in more:
+        more["variants"] = tuple(more["variants"].split(","))
 
     def work() -> None:
         with Display() as display:
