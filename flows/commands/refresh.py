@@ -74,7 +74,6 @@ def refresh(
 
 def _close(warehouse: str, found: Any, work: Any) -> None:
     """What was captured, kept, dropped and why; three answers; what to type next."""
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
@@ -91,7 +90,7 @@ def _close(warehouse: str, found: Any, work: Any) -> None:
         if not rows:
             console.print(f"[bold]{title}[/bold]: none")
             continue
-        table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table = Table(title=title, title_justify="left", header_style="bold", box=None, padding=(0, 1, 0, 0))
         for column in rows[0]:
             words = column in ("source", "class", "meaning")
             table.add_column(column, justify="left" if words else "right", overflow="fold")

@@ -84,10 +84,17 @@ def _print(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(header_style="bold")
+    table = Table(header_style="bold", box=None, padding=(0, 1, 0, 0))
     for column in rows[0]:
         if column != "parent":
-            table.add_column(column, justify="left" if column in ("id", "published") else "right")
+            words = column in ("id", "published")
+            table.add_column(column, justify="left" if words else "right", no_wrap=words)
     for row in rows:
-        table.add_row(*(str(v)[:12] if k == "id" else str(v) for k, v in row.items() if k != "parent"))
+        table.add_row(
+            *(
+                str(v)[:12] if k == "id" else str(v)[:16] if k == "published" else str(v)
+                for k, v in row.items()
+                if k != "parent"
+            )
+        )
     Console(highlight=False).print(table)

@@ -177,3 +177,16 @@ def test_the_same_captures_give_the_same_bytes_in_any_order_and_batching(tmp_pat
     warehouse, ids = staged(again, *order)
     merge(warehouse, None, [*ids[1:], *ids], models(*order))
     assert published(again) == published(straight)
+
+
+def test_workers_of_a_cluster_give_the_bytes_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from distributed import Client
+
+    captures = [captured(f"model {i}", *random.Random(i).sample([A, B, C, D], 2)) for i in range(9)]
+    warehouse, ids = staged(tmp_path / "straight", *captures)
+    merge(warehouse, None, ids, models(*captures))
+    monkeypatch.setattr("dedup.merge.CHUNK", 2)
+    warehouse, ids = staged(tmp_path / "spread", *captures)
+    with Client(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"):
+        merge(warehouse, None, ids, models(*captures))
+    assert published(tmp_path / "spread") == published(tmp_path / "straight")
