@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 
 from dedup.hashes import hashes
 from extract import build
-from extract.dynamo import NodeBudgetExceeded, break_reason, device_stands_by, outermost, tracing, unguarded
+from extract.dynamo import NodeBudgetExceeded, break_reason, device_stands_by, lean, outermost, tracing, unguarded
 from extract.failures import classify
 from extract.model import Capture, CapturedGraph, ExampleInputs, Failure, ModelRef, Variant
 from extract.sources.registry import Source
@@ -134,6 +134,7 @@ def _trace(module: nn.Module, inputs: ExampleInputs, variant: Variant, budget: i
             stack.enter_context(world.mode)
         stack.enter_context(torch.set_grad_enabled(variant.mode == "train"))
         stack.enter_context(device_stands_by())
+        stack.enter_context(lean())
         stack.enter_context(tracing(budget, values=attempt.mode == "real"))
         backend = _Recorder(attempt, known, execute=attempt.mode == "real")
         compiled = torch.compile(module, backend=backend, dynamic=variant.shapes == "symbolic")

@@ -17,9 +17,12 @@ from typing import Any
 import torch
 import torch._dynamo
 import torch.cuda.amp.common
-from torch._dynamo.output_graph import SubgraphTracer
+from torch._dynamo.output_graph import OutputGraph, SubgraphTracer
 from torch._dynamo.utils import counters
 from torch._guards import GuardsSet
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._mode_utils import no_dispatch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from extract.failures import clean_text
 
@@ -45,7 +48,9 @@ def tracing(node_budget: int, values: bool) -> Iterator[None]:
         made += 1
         if made > node_budget:
             raise NodeBudgetExceeded
-        return create(self, *args, **kwargs)
+        node = create(self, *args, **kwargs)
+        node.meta.setdefault("stack_trace", "")  # else Dynamo formats source lines for every node
+        return node
 
     torch._dynamo.reset()
     counters.clear()
@@ -137,3 +142,44 @@ def break_reason(text: str, stack: list[Any] | None = None) -> str:
     if stack:
         place = f" [{clean_text(stack[-1].filename)}:{stack[-1].lineno} in {stack[-1].name}]"
     return clean_text(f"{title}: {explanation}" if explanation else title) + place
+
+
+_copies: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+
+@contextlib.contextmanager
+def lean() -> Iterator[None]:
+    """Dynamo without what it keeps for error reports and export, and with a short way for parameters.
+
+    A parameter's sizes are always static, so its fake in Dynamo's own mode is a plain copy of ours; Dynamo would work
+    out symbols, views and storage for each. Left out are the source lines of every node and the map of module names.
+    """
+    from_tensor, add_names = FakeTensorMode.from_tensor, getattr(OutputGraph, "add_fqn_info_for_inlined_modules", None)
+
+    def parameter_or_other(self: FakeTensorMode, tensor: torch.Tensor, **given: Any) -> Any:
+        ours = isinstance(tensor, FakeTensor) and getattr(tensor, "_is_param", False) and tensor.fake_mode is not self
+        if not ours:
+            return from_tensor(self, tensor, **given)
+        made = _copies.get(tensor)
+        if made is None or made.fake_mode is not self:
+            with no_dispatch():
+                meta = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+                made = FakeTensor(self, meta, tensor.device)
+            made._is_param = True
+            made.requires_grad_(tensor.requires_grad)
+            _copies[tensor] = made
+        return made
+
+    def no_names(self: Any, module: Any, source: Any) -> None:
+        return None
+
+    FakeTensorMode.from_tensor = parameter_or_other  # type: ignore[method-assign, assignment]
+    if add_names is not None:
+        OutputGraph.add_fqn_info_for_inlined_modules = no_names  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        _copies.clear()
+        FakeTensorMode.from_tensor = from_tensor  # type: ignore[method-assign]
+        if add_names is not None:
+            OutputGraph.add_fqn_info_for_inlined_modules = add_names  # type: ignore[method-assign]
