@@ -38,8 +38,9 @@ CLASSES: dict[str, str] = {
 
 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
-_PACKAGED = re.compile(r"(?:/[^\s/'\"]+)*/(?:site|dist)-packages/")
-_ABSOLUTE = re.compile(r"(?<![\w.])/(?:[^\s/'\":,;()]+/)+([^\s/'\":,;()]+/[^\s/'\":,;()]+)")
+_ABSOLUTE = re.compile(r"(?<![\w./])(?:/[^\s/'\":,;()]+){2,}")
+_PACKAGED = re.compile(r".*/(?:site|dist)-packages/")
+_GENERATED = re.compile(r"<eval_with_key>\.\d+|(?<=__compiled_fn_)\d+\w*")  # counted per process
 _TEMPORARY = re.compile(r"\btmp[a-z0-9_]{8}\b")
 _PROCESS = re.compile(r"\b(pid|PID|process)([ =:]+)\d+")
 
@@ -58,13 +59,16 @@ _BY_TYPE = {
     "LocalEntryNotFoundError": "needs_download",
     "OfflineModeIsEnabled": "needs_download",
     "RepositoryNotFoundError": "needs_download",
+    "ConnectionError": "needs_download",
+    "ConnectError": "needs_download",
+    "gaierror": "needs_download",
+    "URLError": "needs_download",
     "SystemExit": "exit",
 }
 #: Words in an exception's text -> class; the first that fits.
 _BY_TEXT: tuple[tuple[str, str], ...] = (
     ("can't allocate memory", "out_of_memory"),
     ("DefaultCPUAllocator", "out_of_memory"),
-    ("requires the", "missing_dependency"),
     ("but it was not found in your environment", "missing_dependency"),
     ("offline mode", "needs_download"),
     ("couldn't connect to", "needs_download"),
@@ -72,6 +76,10 @@ _BY_TEXT: tuple[tuple[str, str], ...] = (
     ("is not a local folder and is not a valid model identifier", "needs_download"),
     ("Can't load", "needs_download"),
     ("urlopen error", "needs_download"),
+    ("name resolution", "needs_download"),
+    ("Name or service not known", "needs_download"),
+    ("Network is unreachable", "needs_download"),
+    ("Max retries exceeded", "needs_download"),
     ("Cannot copy out of meta tensor", "data_dependent"),
     ("cannot be called on meta tensors", "data_dependent"),
     ("data-dependent", "data_dependent"),
@@ -93,10 +101,11 @@ _BY_TEXT: tuple[tuple[str, str], ...] = (
     ("meta kernel", "fake_unsupported"),
     ("meta implementation", "fake_unsupported"),
 )
+_PACKAGE_WANTED = re.compile(r"requires? (?:the )?\S+ (?:library|package|module)\b|pip install \S")
 #: What a constructor raises when a default configuration makes no sense by itself.
 _CONFIGURATION = re.compile(r"\bconfig|_config\b|configuration|NoneType", re.IGNORECASE)
 _TORCH = re.compile(r"(?:^|/)torch/")
-_OURS = re.compile(r"/extract/(?:capture|build|dynamo|job|verify|zygote|workers)\.py$")
+_OURS = re.compile(r"/extract/(?:capture|build|dynamo|job|verify|worker|workers|zygote)\.py$")
 
 
 def clean_text(text: str, limit: int = 500) -> str:
@@ -104,11 +113,27 @@ def clean_text(text: str, limit: int = 500) -> str:
 
     At most six lines and `limit` characters are kept.
     """
-    lines = [line.rstrip() for line in str(text).strip().splitlines() if line.strip()][:6]
-    text = _ADDRESS.sub("0x…", "\n".join(lines))
-    text = _ABSOLUTE.sub(r"\1", _PACKAGED.sub("", text))
+    text = str(text)[: 40 * limit]  # some messages print whole tensors
+    lines = [line.rstrip()[: 4 * limit] for line in text.splitlines() if line.strip()][:6]
+    text = _ADDRESS.sub("0x…", "\n".join(lines).strip())
+    text = _GENERATED.sub("…", _ABSOLUTE.sub(_short_path, text))
     text = _PROCESS.sub(r"\1\2…", _TEMPORARY.sub("tmp…", text))
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _short_path(found: re.Match[str]) -> str:
+    """The path inside its package, or the last two parts of any other."""
+    path = found.group()
+    inside = _PACKAGED.sub("", path)
+    return inside if inside != path else "/".join(path.split("/")[-2:])
+
+
+def _text(error: BaseException) -> str:
+    """What an exception says; model code may have made even that an error."""
+    try:
+        return str(error)
+    except Exception as problem:
+        return f"its text cannot be had: {type(problem).__name__}"
 
 
 def classify(error: BaseException, stage: str) -> Failure:
@@ -120,7 +145,7 @@ def classify(error: BaseException, stage: str) -> Failure:
         kind=_kind(error, chain, stage),
         stage="record" if recording else stage,
         exception=type(root).__name__,
-        message=clean_text(str(root) or str(error)),
+        message=clean_text(_text(root) or _text(error)),
         place=_place(chain),
     )
 
@@ -129,21 +154,23 @@ def _kind(error: BaseException, chain: list[BaseException], stage: str) -> str:
     if isinstance(error, RecordError):
         return error.kind
     for one in chain:
-        name = type(one).__name__
         if isinstance(one, RecordError):
             return one.kind
-        if name in _BY_TYPE:
-            return _BY_TYPE[name]
-        text = str(one)
+        for kin in type(one).__mro__:
+            if kin.__name__ in _BY_TYPE:
+                return _BY_TYPE[kin.__name__]
+        text = _text(one)
         for words, kind in _BY_TEXT:
             if words in text:
                 return kind
+        if _PACKAGE_WANTED.search(text):
+            return "missing_dependency"
     if stage == "inputs":
         return "inputs_unknown"
     if stage == "build":
         root = chain[-1]
         mistaken = isinstance(root, TypeError | ValueError | AttributeError | KeyError | AssertionError)
-        return "config_invalid" if mistaken and _CONFIGURATION.search(str(root)) else "build_error"
+        return "config_invalid" if mistaken and _CONFIGURATION.search(_text(root)) else "build_error"
     if stage == "trace":
         from_dynamo = [type(one).__module__.startswith(("torch._dynamo", "torch.fx")) for one in chain]
         if all(from_dynamo):
@@ -161,7 +188,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     """The exception and what it was raised from, outermost first."""
     chain: list[BaseException] = []
     one: BaseException | None = error
-    while one is not None and one not in chain and len(chain) < 20:
+    while one is not None and not any(one is known for known in chain) and len(chain) < 20:
         chain.append(one)
         inner = getattr(one, "inner_exception", None)
         one = one.__cause__ or (inner if isinstance(inner, BaseException) else None)
@@ -173,7 +200,8 @@ def _place(chain: list[BaseException]) -> str:
     for one in reversed(chain):
         frames = traceback.extract_tb(one.__traceback__)
         for frame in reversed(frames):
-            if not _TORCH.search(frame.filename) and not _OURS.search(frame.filename):
+            generated = frame.filename.startswith("<")  # neither a model's file nor the same in every run
+            if not generated and not _TORCH.search(frame.filename) and not _OURS.search(frame.filename):
                 return f"{clean_text(frame.filename)}:{frame.lineno} in {frame.name}"
     return _user_code(chain)
 
@@ -181,7 +209,7 @@ def _place(chain: list[BaseException]) -> str:
 def _user_code(chain: list[BaseException]) -> str:
     """The last line of Dynamo's own "from user code" report."""
     for one in chain:
-        found = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', str(one))
+        found = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', _text(one))
         if found:
             file, line, name = found[-1]
             return f"{clean_text(file)}:{line} in {name}"

@@ -15,9 +15,9 @@ from typing import Any
 
 import psutil
 
+from extract.channel import receive, send
 from extract.failures import clean_text
 from extract.model import Failure
-from extract.zygote import receive, send
 
 
 def containment() -> dict[str, bool]:
@@ -29,7 +29,7 @@ def containment() -> dict[str, bool]:
         channel.close()
         process.kill()
         process.wait()
-    layers = dict((answer or {}).get("layers", {"no network": False, "no new privileges": False}))
+    layers = dict((answer or {}).get("layers", dict.fromkeys(("no network", "no new privileges", "no orphans"), False)))
     peaks = os.access("/proc/self/clear_refs", os.W_OK)
     return {**layers, "own session, deadline, memory cap": True, "peak memory per model": peaks}
 
@@ -41,6 +41,8 @@ def launch(settings: dict[str, Any]) -> tuple[subprocess.Popen[bytes], socket.so
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     # A worker that touches a real device would break every worker forked after it; captures need none.
     offline["CUDA_VISIBLE_DEVICES"] = ""
+    # One order of every set of strings, whatever the worker: graphs and messages must not depend on it.
+    offline["PYTHONHASHSEED"] = "0"
     environment |= {**offline, **threads, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, "-m", "extract.zygote", str(theirs.fileno())],
@@ -56,12 +58,18 @@ def launch(settings: dict[str, Any]) -> tuple[subprocess.Popen[bytes], socket.so
 
 
 def kill(pid: int) -> None:
-    """Kill a worker and all that it started."""
-    if pid:
+    """Kill a worker and all that it started, in its process group or out of it."""
+    if not pid:
+        return
+    below: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        below = psutil.Process(pid).children(recursive=True)
+    for end in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+            end(pid, signal.SIGKILL)
+    for process in below:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def resident_mb(pid: int) -> float:
@@ -94,6 +102,8 @@ def last_place(trace: Path) -> str:
     except OSError:
         return ""
     frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', text.split("\n\n")[0] + text)
-    own = [f for f in frames if "/torch/" not in f[0] and "/extract/zygote.py" not in f[0]]
+    own = [
+        f for f in frames if "/torch/" not in f[0] and not f[0].endswith(("/extract/zygote.py", "/extract/worker.py"))
+    ]
     file, line, name = (own or frames or [("", "", "")])[0]
     return f"{clean_text(file)}:{line} in {name}" if file else ""
