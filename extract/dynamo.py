@@ -175,7 +175,7 @@ def lean() -> Iterator[None]:
 
     FakeTensorMode.from_tensor = parameter_or_other  # type: ignore[method-assign, assignment]
     if add_names is not None:
-        OutputGraph.add_fqn_info_for_inlined_modules = no_names  # type: ignore[method-assign]
+        OutputGraph.add_fqn_info_for_inlined_modules = no_names  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
