@@ -101,7 +101,7 @@ _BY_TEXT: tuple[tuple[str, str], ...] = (
     ("meta kernel", "fake_unsupported"),
     ("meta implementation", "fake_unsupported"),
 )
-_PACKAGE_WANTED = re.compile(r"requires? (?:the )?\S+ (?:library|package|module)\b|pip install \S")
+_PACKAGE_WANTED = re.compile(r"requires? the \S+ (?:library|package)\b|pip install \S")
 #: What a constructor raises when a default configuration makes no sense by itself.
 _CONFIGURATION = re.compile(r"\bconfig|_config\b|configuration|NoneType", re.IGNORECASE)
 _TORCH = re.compile(r"(?:^|/)torch/")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -121,6 +123,62 @@ def _error(given):
     raise ValueError(
         f"bad shape at 0x7f00deadbeef in /home/someone/lib/site-packages/timm/models/x.py, object {id(given)}"
     )
+
+
+def _forked_crash(given):
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    ctypes.string_at(0)
+
+
+def _forked_answer(given):
+    if os.fork() == 0:
+        return {"who": "copy"}
+    time.sleep(0.3)
+    return {"who": "original"}
+
+
+def _not_json(given):
+    return {"value": object()}
+
+
+def _no_exception(given):
+    raise GeneratorExit("not an Exception")
+
+
+def _unsayable(given):
+    class UnsayableError(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    raise UnsayableError
+
+
+def _daemon(given):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    Path(given["child"]).write_text(str(child.pid))
+    return {}
+
+
+def _alarm(given):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    return {}
+
+
+def _handlers(given):
+    time.sleep(0.4)
+    return {"ignored": signal.getsignal(signal.SIGTERM) == signal.SIG_IGN}
+
+
+def _thread(given):
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    return {"pid": os.getpid()}
+
+
+def _hash(given):
+    return {"hash": hash("a string")}
 
 
 DOES = {name[1:]: f for name, f in list(globals().items()) if name.startswith("_") and callable(f)}

@@ -59,6 +59,8 @@ class DataDependentOutputException(RuntimeError):
         (RecordError("operator_not_listed", "operator x is not listed"), "trace", "operator_not_listed"),
         (SystemExit(3), "worker", "exit"),
         (ValueError("?"), "worker", "unclassified"),
+        (ValueError("this block requires the input to be divisible by 32"), "trace", "forward_error"),
+        (ConnectionRefusedError("no"), "build", "needs_download"),
     ],
     ids=lambda v: type(v).__name__ + str(v)[:24] if isinstance(v, BaseException) else v,
 )
@@ -109,6 +111,9 @@ def test_the_place_is_the_innermost_frame_outside_torch():
         ("in /srv/app/code/zoo/model.py", "in zoo/model.py"),
         ("worker pid 12345 said", "worker pid … said"),
         ("/tmp/tmpab12cd_x/file", "tmp…/file"),
+        ("https://huggingface.co/a/b/c", "https://huggingface.co/a/b/c"),
+        ("in <eval_with_key>.17", "in …"),
+        ("/a" * 200_000, "a/a"),
     ],
 )
 def test_text_is_rid_of_what_differs_between_machines(text, clean):

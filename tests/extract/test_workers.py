@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from extract.processes import containment
-from extract.workers import Job, Limits, WorkerPool
+from extract.workers import Job, Limits, PoolError, WorkerPool
 
 LIMITS = Limits(deadline_s=3.0, memory_mb=600, recycle_after=50)
 JOB = "tests.extract.misbehaving:run"
@@ -45,6 +45,10 @@ def outcomes(pool, *payloads):
         ("huge_bytes", "out_of_memory", "MemoryError"),
         ("leak", "out_of_memory", None),
         ("recursion", None, "RecursionError"),
+        ("forked_crash", "crash", "SIGSEGV"),
+        ("not_json", "unclassified", "TypeError"),
+        ("no_exception", "unclassified", "GeneratorExit"),
+        ("unsayable", "unclassified", "UnsayableError"),
     ],
 )
 def test_a_misbehaving_job_costs_itself_alone(pool, does, kind, exception):
@@ -83,6 +87,54 @@ def test_children_of_a_job_die_with_it(pool, tmp_path):
     noted = tmp_path / "child"
     assert outcomes(pool, {"do": "child", "child": str(noted)})[0].failure.kind == "timeout"
     assert not _alive(int(noted.read_text()))
+
+
+def test_a_daemon_that_a_job_starts_ends_with_the_job(pool, tmp_path):
+    noted = tmp_path / "daemon"
+    assert outcomes(pool, {"do": "daemon", "child": str(noted)})[0].value == {}
+    assert not _alive(int(noted.read_text()))
+
+
+def test_a_forked_copy_of_a_job_has_no_say(pool):
+    assert outcomes(pool, {"do": "forked_answer"})[0].value == {"who": "original"}
+
+
+def test_alarms_handlers_and_threads_of_a_job_do_not_reach_the_next():
+    with WorkerPool(1, LIMITS, JOB) as single:
+        assert outcomes(single, {"do": "alarm"})[0].value == {}
+        assert outcomes(single, {"do": "handlers"})[0].value == {"ignored": False}
+        left = outcomes(single, {"do": "thread"})[0].value["pid"]
+        assert outcomes(single, {"do": "fine"})[0].value["pid"] != left
+
+
+def test_sets_of_strings_have_one_order_in_every_pool(pool):
+    with WorkerPool(1, LIMITS, JOB) as other:
+        assert outcomes(pool, {"do": "hash"})[0].value == outcomes(other, {"do": "hash"})[0].value
+
+
+def test_an_abandoned_round_leaves_no_answer_for_the_next(pool):
+    unfinished = pool.map_unordered([Job("first", {"do": "fine"}), Job("second", {"do": "sleep", "seconds": 1})])
+    assert next(unfinished).id == "first"
+    unfinished.close()
+    assert outcomes(pool, {"do": "fine", "echo": 7})[0].value["echo"] == 7
+
+
+def test_the_warm_parent_outlives_the_thread_that_started_it():
+    with WorkerPool(1, LIMITS, JOB) as own:
+        first = threading.Thread(target=lambda: outcomes(own, {"do": "fine"}))
+        first.start()
+        first.join()
+        parent = own._parent.pid
+        assert outcomes(own, {"do": "fine"})[0].value
+        assert own._parent.pid == parent
+
+
+def test_a_pool_that_cannot_import_says_why():
+    with (
+        pytest.raises(PoolError, match="no_such_module_anywhere"),
+        WorkerPool(1, LIMITS, JOB, ("no_such_module_anywhere",)) as own,
+    ):
+        outcomes(own, {"do": "fine"})
 
 
 def test_a_worker_killed_from_outside_is_tried_once_more(tmp_path):
