@@ -1,7 +1,8 @@
 """One row of a graph record as a hash sees it: what it says at each level, and which rows it refers to.
 
 In: a `Node`. Out: a `Body`: three keys (template, structure, graph), the distances of its references, and whether its
-first two operands may change places. Rows repeat enormously, so bodies are remembered.
+first two operands may change places; and a key of the result's dtype and sizes, which count in graph_hash alone. Rows
+repeat enormously, so both are remembered.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import xxhash
 
+from dedup.symbols import blank
 from warehouse.graph.record import Node
 
 #: Kinds of value whose operators commute; tuples, for one, are concatenated by `operator.add`.
 _NUMERIC = {"tensor", "symint", "symfloat", "symbool"}
-_REMEMBERED = 1 << 18
+_REMEMBERED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,41 +60,59 @@ class Bodies:
     def __init__(self, traits: Traits):
         self.traits = traits
         self._known: dict[Any, Body] = {}
+        self._results: dict[Any, bytes] = {}
 
     def of(self, node: Node) -> Body:
-        """The body of a row. Its names, strides, device, recipe, role and slot are not part of it."""
-        sizes = node.shape if node.expr is None else None  # example values of symbolic sizes say nothing
-        key = (node.op, node.target, node.args, node.kwargs, node.value, node.dtype, sizes, node.elements)
+        """What a row does. What it gives is told by `result`; names, role and slot are no part of either."""
+        key = (node.op, node.target, node.args, node.kwargs, node.value)
         body = self._known.get(key)
         if body is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            body = self._known[key] = self._made(node, sizes)
+            body = self._known[key] = self._made(node)
         return body
 
-    def _made(self, node: Node, sizes: tuple[int, ...] | None) -> Body:
+    def result(self, node: Node, symbolic: bool) -> bytes:
+        """Dtype and sizes of what a row gives, as a 16-byte key. Strides, device and recipe are no part of it.
+
+        symbolic: some size of the graph is a symbol. The example values of such sizes say nothing, and the sizes of a
+        tuple's members, which have no expressions, may be examples.
+        """
+        sizes = node.shape if node.expr is None else blank(node.expr)
+        elements = _ranks(node.elements) if symbolic and node.elements else node.elements
+        key = (node.dtype, sizes, elements)
+        result = self._results.get(key)
+        if result is None:
+            if len(self._results) >= _REMEMBERED:
+                self._results.clear()
+            result = self._results[key] = _digest(f"{node.dtype}\0{sizes!r}\0{elements!r}")
+        return result
+
+    def _made(self, node: Node) -> Body:
         kind = f"{node.op}\0{node.target}\0{node.value}\0"
-        meta = f"\0{node.dtype}\0{sizes}\0{node.elements}"
-        if node.op == "constant":
-            return Body(_digest(kind), _digest(kind), _digest(kind + node.args + meta), (), False)
+        if node.op == "constant":  # its bytes say what its dtype and sizes are, which structure_hash must not know
+            return Body(_digest(kind), _digest(kind), _digest(kind + node.args), (), False)
         words = _Words()
-        args = [words.read(a) for a in json.loads(node.args)]
-        commutes = False
-        if len(args) >= 2 and node.target in self.traits.commutative and node.value in _NUMERIC:
-            commutes = _operands_swap(args, node.kwargs)
-        keywords = [(k, words.read(v)) for k, v in sorted(json.loads(node.kwargs).items())]
-        texts = []
-        for level in range(3):
-            positional = ",".join(a[level] for a in args)
-            named = ",".join(f"{k}={v[level]}" for k, v in keywords)
-            texts.append(f"{kind}{positional}\0{named}")
+        data = [] if node.args == "[]" else json.loads(node.args)
+        named = {} if node.kwargs == "{}" else json.loads(node.kwargs)
+        operator = node.target in self.traits.commutative and node.value in _NUMERIC
+        if operator:  # add(x, other=y) is add(x, y)
+            data += [named.pop(k) for k in ("input", "other")[len(data) :] if k in named]
+        args = [words.read(a) for a in data]
+        keywords = [(k, words.read(v)) for k, v in sorted(named.items())]
+        commutes = operator and len(args) >= 2 and "alpha" not in named and _operands_swap(args)
+        said = [
+            ",".join([a[level] for a in args]) + "\0" + ",".join([f"{k}={v[level]}" for k, v in keywords])
+            for level in range(3)
+        ]
+        template, structure, graph = (_digest(kind + text) for text in said)
         both = commutes and args[0][2] == args[1][2] == "%"
-        return Body(_digest(texts[0]), _digest(texts[1]), _digest(texts[2] + meta), tuple(words.refs), both)
+        return Body(template, structure, graph, tuple(words.refs), both)
 
 
-def _operands_swap(args: list[tuple[str, str, str]], kwargs: str) -> bool:
+def _operands_swap(args: list[tuple[str, str, str]]) -> bool:
     """Whether the first two arguments are plain operands; a literal before a reference is put behind it."""
-    if '"alpha"' in kwargs or any(a[2][:1] in "[{" for a in args[:2]):
+    if any(a[2][0] in "[{" for a in args[:2]):
         return False
     if args[1][2] == "%" and args[0][2] != "%":
         args[0], args[1] = args[1], args[0]
@@ -133,6 +154,12 @@ class _Words:
     def _many(self, items: list[Any]) -> tuple[str, str, str]:
         read = [self.read(v) for v in items]
         return tuple("[" + ",".join(r[level] for r in read) + "]" for level in range(3))  # type: ignore[return-value]
+
+
+@lru_cache(1 << 12)
+def _ranks(elements: str) -> str:
+    """The members of a tuple by dtype and number of dimensions."""
+    return str([member and (member[0], len(member[1])) for member in json.loads(elements)])
 
 
 def _digest(text: str) -> bytes:

@@ -3,6 +3,7 @@ must not (or must) change its hashes."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -80,6 +81,90 @@ def records(draw, most=12):
             values.append(build.call(target, first, second))
     chosen = draw(st.lists(st.sampled_from(values), min_size=1, max_size=3))
     return build.output(*chosen)
+
+
+@st.composite
+def tangles(draw, most=14, effects=False):
+    """Graphs of equal inputs and few operators, nearly all commutative: rows that only their place tells apart abound.
+
+    effects: with in-place additions, views and random operators among them.
+    """
+    build = Builder()
+    values = [build.input() for _ in range(draw(st.integers(2, 5)))]
+    targets = ["operator.add"] * 4 + ["torch.relu", "operator.sub"]
+    targets += ["torch.Tensor.add_", "torch.Tensor.view", "torch.rand_like"] if effects else []
+    for _ in range(draw(st.integers(2, most))):
+        target = draw(st.sampled_from(targets))
+        first, second = draw(st.sampled_from(values)), draw(st.sampled_from(values))
+        operands = {"torch.relu": [first], "torch.rand_like": [first], "torch.Tensor.view": [first, -1]}
+        effect = target in ("torch.Tensor.add_", "torch.rand_like")
+        values.append(build.call(target, *operands.get(target, [first, second]), effect=effect))
+    return build.output(*draw(st.lists(st.sampled_from(values), min_size=1, max_size=2)))
+
+
+def in_order(record):
+    """Pairs of rows of a tangle that must keep their order: effects, and whatever reads what an in-place row writes."""
+    memory = list(range(len(record.nodes)))
+    for row, node in enumerate(record.nodes):
+        if node.target in ("torch.Tensor.view", "torch.Tensor.add_"):
+            memory[row] = memory[references(node, row)[0]]
+    effects = [row for row, node in enumerate(record.nodes) if node.effect is not None]
+    pairs = list(zip(effects, effects[1:], strict=False))
+    for write in effects:
+        if record.nodes[write].target == "torch.Tensor.add_":
+            for row, node in enumerate(record.nodes):
+                if row != write and memory[write] in [memory[r] for r in references(node, row)]:
+                    pairs.append((min(row, write), max(row, write)))
+    return pairs
+
+
+def rewritten(record, random):
+    """The same graph written down another way: operands commuted, rows reordered, inputs renamed."""
+    for row, node in enumerate(record.nodes):
+        if node.target in COMMUTATIVE and random.random() < 0.5:
+            record = swapped(record, row)
+    return permuted_inputs(shuffled(record, random, in_order(record)), random)
+
+
+def edited(record, draw):
+    """The record with one thing changed in one row, which one and how drawn by hypothesis; None if that cannot be."""
+    row = draw(st.sampled_from([i for i, n in enumerate(record.nodes) if n.op != "output"]))
+    node = record.nodes[row]
+    args = json.loads(node.args)
+    kind = draw(st.sampled_from(["operator", "constant", "dtype", "shape", "position", "wiring"]))
+    if kind == "operator" and node.op != "placeholder":
+        target = draw(st.sampled_from(next(f for f in (UNARY, ORDERED, COMMUTATIVE) if node.target in f)))
+        op = "call_method" if target.startswith("torch.Tensor.") else "call_function"
+        node = replace(node, target=target, op=op)
+    elif kind == "constant":
+        node = replace(node, args=json.dumps([a if isinstance(a, str) else a + 1 for a in args]))
+    elif kind == "dtype":
+        node = replace(node, dtype="bfloat16")
+    elif kind == "shape":
+        node = replace(node, shape=(5, 7))
+    elif kind == "position" and len(args) == 2:
+        node = replace(node, args=json.dumps(args[::-1]))
+    elif kind == "wiring" and args and row > 1:
+        node = replace(node, args=json.dumps([f"%{draw(st.integers(1, row))}", *args[1:]]))
+    else:
+        return None
+    return record.with_nodes((*record.nodes[:row], node, *record.nodes[row + 1 :]))
+
+
+def every_graph(inputs, calls):
+    """All graphs of so many equal inputs and calls of relu, add and sub that give back whatever nothing uses."""
+    for targets in itertools.product(("torch.relu", "operator.add", "operator.sub"), repeat=calls):
+        choices = [
+            itertools.product(range(inputs + i), repeat=1 if target == "torch.relu" else 2)
+            for i, target in enumerate(targets)
+        ]
+        for operands in itertools.product(*choices):
+            build = Builder()
+            values = [build.input() for _ in range(inputs)]
+            for target, chosen in zip(targets, operands, strict=True):
+                values.append(build.call(target, *(values[i] for i in chosen)))
+            used = set(itertools.chain(*operands))
+            yield build.output(*(v for i, v in enumerate(values) if i not in used))
 
 
 def references(node, row):
