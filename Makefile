@@ -32,8 +32,11 @@ docs: .venv/ready
 	$(BIN)/python -m curate.ready --warehouse lake --write docs/queries.md
 
 ## bench: every figure of benchmarks/README.md (about an hour on 2 cores)
+bench: export PYTHONPATH = .
 bench: .venv/ready
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	for part in timm types pairs torchvision; do $(BIN)/python benchmarks/zoo_yield.py $$part || exit 1; done
+	$(BIN)/python benchmarks/zoo_yield.py mixed --count 300
+	for name in capture_time memory hashing stored_size queries; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 ## lock: choose versions again within the ranges of pyproject.toml
 lock: .venv/ready
