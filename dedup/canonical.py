@@ -107,23 +107,43 @@ def colours(keys: list[bytes], wiring: Wiring) -> tuple[list[bytes], bool]:
 
 
 def cells(colour: list[bytes], wiring: Wiring, expressions: list[str | None]) -> Cells:
-    """The rows in cells; also the symbols that `expressions` mention, behind the rows, for a symbol ties rows too."""
+    """The rows in cells; also the symbols that `expressions` mention, behind the rows, for a symbol ties rows too.
+
+    A pass from the last row to the first, adding to each colour what its row is used for, settles nearly everything.
+    """
     edges: list[Edge] = []
-    for row, (refs, body) in enumerate(zip(wiring.refs, wiring.bodies, strict=True)):
-        if body.commutes:  # one label for both operands
-            edges += [(row, ref, 3 * max(place, 1)) for place, ref in enumerate(refs)]
-        else:
-            edges += [(row, ref, 3 * place) for place, ref in enumerate(refs)]
-        edges += [
-            (row, w, 3 * (p if p > 1 or not body.commutes else 1) + 1)
-            for p, w in enumerate(wiring.after[row])
-            if w >= 0
-        ]
+    used_for: list[list[bytes]] = [[] for _ in colour]
+    fine = list(colour)
+    for row in range(len(colour) - 1, -1, -1):
+        if used_for[row]:
+            fine[row] = _digest(colour[row] + b"".join(sorted(used_for[row])))
+        commutes = wiring.bodies[row].commutes
+        found = [(ref, 3 * _place(i, commutes)) for i, ref in enumerate(wiring.refs[row])]
+        found += [(w, 3 * _place(i, commutes) + 1) for i, w in enumerate(wiring.after[row]) if w >= 0]
+        for other, label in _one_each(found):
+            edges.append((row, other, label))
+            used_for[other].append(b"%b%d" % (fine[row], label))
     vertex: dict[str, int] = {}
     for row, expression in enumerate(expressions):
-        for symbol, place in mentions(expression) if expression else ():
-            edges.append((row, vertex.setdefault(symbol, len(colour) + len(vertex)), 3 * (place + 1) + 2))
-    return Cells(colour + [_digest(b"symbol")] * len(vertex), edges)
+        if expression:
+            places = [(vertex.setdefault(s, len(colour) + len(vertex)), 3 * i + 2) for s, i in mentions(expression)]
+            edges += [(row, symbol, label) for symbol, label in _one_each(places)]
+    return Cells(fine + [_digest(b"symbol")] * len(vertex), edges)
+
+
+def _place(position: int, commutes: bool) -> int:
+    """A label for an argument's position, the same for the two operands that may change places."""
+    return 1 if commutes and position < 2 else position + 1
+
+
+def _one_each(labelled: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """One edge to each vertex, its label all of theirs: add(x, x) and add(x, y) differ even while x and y do not."""
+    if len({other for other, _ in labelled}) == len(labelled):
+        return labelled
+    joined: dict[int, int] = {}
+    for other, label in sorted(labelled):
+        joined[other] = joined.get(other, 0) << 32 | label
+    return list(joined.items())
 
 
 def numbering(colour: list[bytes], wiring: Wiring, tied: Cells | None) -> tuple[list[int], set[int]]:

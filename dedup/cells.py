@@ -20,7 +20,7 @@ class Cells:
     """colour: the cell of each vertex, 8 bytes. Each change of it costs time proportional to what it tells apart."""
 
     def __init__(self, colour: list[bytes], edges: list[Edge]):
-        """edges: (vertex, vertex, label), label >= 0 saying what the second is to the first."""
+        """edges: (vertex, vertex, label), label >= 0 saying what the second is to the first; one a pair of vertices."""
         self.colour = list(colour)
         self.members: dict[bytes, set[int]] = {}
         for vertex, name in enumerate(self.colour):
@@ -41,7 +41,8 @@ class Cells:
     def _split(self, cell: bytes, why: bytes, leaving: list[int]) -> bytes:
         self._splits += 1
         name = xxhash.xxh3_64_digest(b"%b%b%d" % (cell, why, self._splits))
-        self.members[cell].difference_update(leaving)
+        for vertex in leaving:
+            self.members[cell].remove(vertex)
         self.members[name] = set(leaving)
         for vertex in leaving:
             self.colour[vertex] = name

@@ -52,16 +52,30 @@ def blank(expression: str) -> str:
 @lru_cache(1 << 14)
 def alone(expression: str) -> tuple[str, ...]:
     """The symbols that make up a size (or the whole) of an expression by themselves, in order."""
-    return tuple(s for part in expression.strip("[]").split(", ") if (s := _SYMBOL.fullmatch(part) and part))
+    return tuple(size for size in _sizes(expression) if _SYMBOL.fullmatch(size))
 
 
 @lru_cache(1 << 14)
 def mentions(expression: str) -> tuple[tuple[str, int], ...]:
-    """(symbol, place) of each mention. Place is the number of the size that is the symbol, -1 inside of another."""
-    sizes = expression.strip("[]").split(", ")
-    whole = [(size, place) for place, size in enumerate(sizes) if _SYMBOL.fullmatch(size)]
-    inside = [(s, -1) for size in sizes if not _SYMBOL.fullmatch(size) for s in _SYMBOL.findall(size)]
-    return (*whole, *inside)
+    """(symbol, place) of each mention. Place is which size, from 1, the symbol is by itself; 0 inside of another."""
+    found: list[tuple[str, int]] = []
+    for place, size in enumerate(_sizes(expression), 1):
+        whole = _SYMBOL.fullmatch(size)
+        found += [(size, place)] if whole else [(symbol, 0) for symbol in _SYMBOL.findall(size)]
+    return tuple(found)
+
+
+def _sizes(expression: str) -> list[str]:
+    """The sizes of a shape, or the one expression of a symbolic number."""
+    if not expression.startswith("["):
+        return [expression]
+    sizes, depth, start = [], 0, 1
+    for at, letter in enumerate(expression):
+        depth += (letter in "([") - (letter in ")]")
+        if (letter == "," and depth == 1) or (letter == "]" and depth == 0):
+            sizes.append(expression[start:at].strip())
+            start = at + 1
+    return sizes
 
 
 def _kind(symbol: str) -> str:

@@ -19,7 +19,7 @@ _OF_ANY = {"torch.meshgrid", "torch.broadcast_tensors"}
 
 def writes_before(record: GraphRecord, refs: list[list[int]], effects: list[int], bodies: Bodies) -> list[list[int]]:
     """For each row, one entry a reference: the row that last wrote it, or -1. Empty where no entry is a row."""
-    nothing: list[list[int]] = [[] for _ in refs]
+    nothing: list[list[int]] = [[]] * len(refs)  # one list for all: entries are replaced, never added to
     written = {row: found for row in effects if (found := _written(record, row, refs[row], bodies))}
     if not written:
         return nothing

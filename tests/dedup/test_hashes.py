@@ -83,6 +83,21 @@ def test_rows_that_only_their_place_tells_apart_are_numbered_alike_however_they_
     assert hashes(rewritten(record, random)) == hashes(record)
 
 
+def test_adding_a_value_to_itself_is_no_tie_with_adding_its_twin():
+    """Nothing but these unused sums tells x from y: x + y, x + x and y + y have equal colours, and counts of edges."""
+
+    def graph(order):
+        build = Builder()
+        x, y, z = build.input(), build.input(), build.input()
+        for one, two in order:
+            build.call("operator.add", (x, y)[one], (x, y)[two])
+        return hashes(build.output(z))
+
+    pairs = [(0, 1), (0, 0), (1, 1)]
+    assert len({graph(order) for order in itertools.permutations(pairs)}) == 1
+    assert graph(pairs) != graph([(0, 1), (0, 0), (0, 0)])
+
+
 def test_a_choice_between_equal_operands_is_kept_to_further_up():
     """x + y leaves open which comes first; relu(x) + relu(y) must then agree."""
 

@@ -52,8 +52,8 @@ KNOWN = {
     ),
     symbolic: (
         "28beebb1a44e5ecf3c83202158d3ca0f",
-        "496aa66de157674e44f5609247de5280",
-        "96de2c0e262e5aea44e1246a424b2657",
+        "aa1f700c086e8b1dc6cc46fefc273dd7",
+        "8475d6bb078cc36a7eb70270cb93550e",
         "12f1804b381db3c0c079e215f108f673",
     ),
     holding: (

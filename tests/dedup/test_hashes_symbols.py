@@ -94,6 +94,17 @@ def test_equal_operands_are_told_apart_by_their_symbols():
     assert graph(["[s0]", "[s1]"]).graph_hash != graph(["[s0]", "[s0]"]).graph_hash
 
 
+def test_symbols_inside_of_a_maximum_are_not_told_apart_by_how_they_are_sorted():
+    def graph(one, two):
+        build = Builder()
+        x = build.input(shape=(4,), expr="[Max(2, s0, s1)]")
+        y, z = build.input(shape=(4,), expr=f"[{one}]"), build.input(shape=(4,), expr=f"[{two}]")
+        total = build.call("operator.add", y, z, shape=(4,), expr=f"[{one}]")
+        return hashes(build.output(build.call("operator.sub", total, x, shape=(4,), expr="[Max(2, s0, s1)]"), y))
+
+    assert graph("s0", "s1") == graph("s1", "s0")
+
+
 def test_example_sizes_of_a_tuples_members_do_not_count_but_their_dtypes_do():
     def graph(size, dtype):
         build = Builder()
