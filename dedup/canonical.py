@@ -200,14 +200,14 @@ def _starts(colour: list[bytes], wiring: Wiring, tied: Cells | None) -> Iterator
     for row in wiring.unused:
         groups.setdefault(colour[row], []).append(row)
     for name in sorted(groups):  # choices made on the way may tell members of a group apart, but never move a group
-        waiting = groups[name]
-        while waiting:
-            row = min(waiting, key=lambda row: (colour[row], row))
-            if len(waiting) > 1 and tied is not None:
-                if not tied.beside[row]:  # alone with its like: nothing follows from a choice
-                    yield from waiting
-                    break
-                if len(tied.members[colour[row]]) > 1:
-                    tied.single_out(row)
-            waiting.remove(row)
+        waiting, known = groups[name], -1
+        while len(waiting) > 1 and tied is not None:
+            if tied.splits != known:
+                waiting.sort(key=lambda row: (colour[row], row), reverse=True)
+                known = tied.splits
+            row = waiting.pop()
+            if len(tied.members[colour[row]]) > 1:
+                tied.single_out(row)
+                known += 1  # no need to sort again if that was the only split
             yield row
+        yield from waiting

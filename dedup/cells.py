@@ -17,7 +17,10 @@ Edge = tuple[int, int, int]
 
 
 class Cells:
-    """colour: the cell of each vertex, 8 bytes. Each change of it costs time proportional to what it tells apart."""
+    """colour: the cell of each vertex, 8 bytes. members: the vertices of each cell. splits: how often one was split.
+
+    Each split costs time proportional to the edges of what it tells apart.
+    """
 
     def __init__(self, colour: list[bytes], edges: list[Edge]):
         """edges: (vertex, vertex, label), label >= 0 saying what the second is to the first; one a pair of vertices."""
@@ -29,7 +32,7 @@ class Cells:
         for one, other, label in edges:
             self.beside[one].append((other, 2 * label))
             self.beside[other].append((one, 2 * label + 1))
-        self._splits = 0
+        self.splits = 0
         shared = [vertex for members in self.members.values() if len(members) > 1 for vertex in members]
         self._settle(sorted({self.colour[neighbour] for vertex in shared for neighbour, _ in self.beside[vertex]}))
 
@@ -39,8 +42,8 @@ class Cells:
         self._settle([name])
 
     def _split(self, cell: bytes, why: bytes, leaving: list[int]) -> bytes:
-        self._splits += 1
-        name = xxhash.xxh3_64_digest(b"%b%b%d" % (cell, why, self._splits))
+        self.splits += 1
+        name = xxhash.xxh3_64_digest(b"%b%b%d" % (cell, why, self.splits))
         for vertex in leaving:
             self.members[cell].remove(vertex)
         self.members[name] = set(leaving)

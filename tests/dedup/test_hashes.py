@@ -217,6 +217,19 @@ def test_twenty_thousand_rows_deep_is_no_problem():
     assert hashes(record).graph_hash != hashes(GraphRecord(record.nodes[:5] + record.nodes[-1:])).graph_hash
 
 
+def test_twin_chains_of_ten_thousand_rows_are_no_problem_either():
+    """Nothing tells the chains apart until one is singled out, which then has to be carried along all of it."""
+
+    def graph(exchanged):
+        build = Builder()
+        ends = [build.input(), build.input()]
+        for _ in range(10_000):
+            ends = [build.call("torch.relu", end) for end in ends]
+        return hashes(build.output(build.call("operator.add", *(ends[::-1] if exchanged else ends))))
+
+    assert graph(False) == graph(True)
+
+
 def test_references_used_by_these_tests_are_read_as_written():
     build = Builder()
     x = build.input()
