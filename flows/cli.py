@@ -7,6 +7,7 @@ is one line on stderr and exit code 2; docs/cli.md lists the codes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -34,6 +35,7 @@ app.command("doctor")(doctor.doctor)
 
 #: What typer raises for a wrong command line: its base, found where each version of typer keeps it.
 _USAGE: Any = typer.BadParameter.__mro__[2]
+_FULL = "a disk is full ({}): free some space and run it again; what is published or captured is kept"
 
 
 def main() -> None:
@@ -48,27 +50,45 @@ def guarded(command: Callable[[], object]) -> None:
     try:
         code = command()
     except (UserError, WarehouseError) as error:
-        print(f"passnet: {error}", file=sys.stderr)
+        _say(str(error))
         code = getattr(error, "code", MENDABLE)
     except _USAGE as error:
         if text := str(error.format_message()).strip():  # empty when the help page was shown instead
             path = error.ctx.command_path if getattr(error, "ctx", None) else "passnet"
-            print(f"passnet: {text.rstrip('.')}: `{path} --help` lists what there is", file=sys.stderr)
+            _say(f"{text.rstrip('.')}: `{path} --help` lists what there is")
         code = MENDABLE
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
         code = OK  # the reader of our output has seen enough
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _say(_FULL.format(error.filename or "the output's"))
+        code = MENDABLE
     if code == INTERRUPTED:
-        print("passnet: interrupted; run the same command again to go on", file=sys.stderr)
+        _say("interrupted; run the same command again to go on")
     _leave(code if isinstance(code, int) else OK)
+
+
+def _say(text: str) -> None:
+    """One line on stderr. It may quote what a user or a file gave, which must not steer a terminal."""
+    line = " ".join(text.split())
+    print("passnet: " + "".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
 
 
 def _leave(code: int) -> None:
     """End now: background threads of Dask and Prefect have nothing left to say."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BrokenPipeError):
-            stream.flush()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError as error:  # the answer is not whole, so this is no success
+        if code == OK:
+            _say(_FULL.format("the output's") if error.errno == errno.ENOSPC else f"cannot write the output: {error}")
+            code = MENDABLE
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
     os._exit(code)
 
 

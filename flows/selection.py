@@ -40,6 +40,7 @@ def select(
         keys = _from_file(catalog, file, sources)
     else:
         keys = _from_glob(catalog, models, sources or sorted(registry.BUILT_IN))
+    keys = list(dict.fromkeys(keys))  # before the limit: a line given twice is one model
     if limit is not None and limit < len(keys):
         keys = random.Random(seed).sample(keys, limit) if seed is not None else keys[:limit]
     if not keys:
@@ -48,7 +49,7 @@ def select(
     for source in sorted({s for s, _ in keys}):
         for ref in catalog.refs(source, [name for s, name in keys if s == source]):
             found[source, ref.name] = ref
-    return [found[key] for key in dict.fromkeys(keys)]
+    return [found[key] for key in keys]
 
 
 def _is_file(path: Path) -> bool:
@@ -60,7 +61,7 @@ def _is_file(path: Path) -> bool:
 
 def _from_file(catalog: Catalog, path: Path, sources: Sequence[str]) -> list[tuple[str, str]]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read --models {path}: {error}") from error
     keys = []
@@ -84,6 +85,9 @@ def _from_glob(catalog: Catalog, pattern: str | None, sources: Sequence[str]) ->
     every = [(source, name) for source in sources for name in catalog.names(source)]
     if pattern is None:
         return every
+    exact = [k for k in every if pattern in (f"{k[0]}:{k[1]}", k[1])]
+    if exact:  # a name that holds * or [ means itself
+        return exact
     keys = [k for k in every if fnmatch.fnmatchcase(f"{k[0]}:{k[1]}", pattern) or fnmatch.fnmatchcase(k[1], pattern)]
     if not keys:
         known = [f"{s}:{n}" for s, n in every] if ":" in pattern else [n for _, n in every]

@@ -10,6 +10,7 @@ Run as `python -m flows.server OWNER SOCKET` by `started` below, with the owner'
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import socket
 import subprocess
@@ -31,10 +32,12 @@ PATIENCE = 180.0
 def started() -> Iterator[Callable[[], str]]:
     """Start the API in the background; the function given waits for it and returns its URL. Call from the main thread.
 
-    The kernel ends the process with the thread that started it. UserError (when waiting) if it does not come up.
+    The kernel ends the process with the thread that started it. UserError (when waiting) if it does not come up, or
+    (at once) if the one named does not answer.
     """
     existing = os.environ.get("PREFECT_API_URL")
     if existing:
+        _answers(existing)
         yield lambda: existing
         return
     with _home(), contextlib.ExitStack() as stack:
@@ -51,6 +54,18 @@ def started() -> Iterator[Callable[[], str]]:
         stack.callback(process.wait)
         stack.callback(process.kill)
         yield lambda: _ready(process, url)
+
+
+def _answers(url: str) -> None:
+    try:
+        urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10).close()
+    except urllib.error.HTTPError:
+        pass  # somebody is there; what it thinks of us, Prefect's client will say
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise UserError(
+            f"no Prefect server answers at PREFECT_API_URL={url}: start it with `prefect server start`, or unset the "
+            "variable"
+        ) from error
 
 
 def _environment() -> dict[str, str]:

@@ -126,8 +126,11 @@ class _opened:
     def __enter__(self) -> pq.ParquetFile:
         try:
             self.stream = self.storage.read(path_of(self.capture_id))
-        except OSError as error:
+        except FileNotFoundError as error:
             raise StagingError(self.capture_id, f"is gone: {error}") from error
+        except OSError as error:  # the disk's or network's trouble: the file may well be whole, so it must stay
+            with explained(self.storage, f"read staged capture {self.capture_id}"):
+                raise error
         try:
             return pq.ParquetFile(self.stream, page_checksum_verification=True)
         except (OSError, pa.ArrowException) as error:
@@ -142,12 +145,19 @@ def _header(file: pq.ParquetFile, capture_id: str) -> Rows:
     text = (file.schema_arrow.metadata or {}).get(_KEY)
     try:
         rows = json.loads(text or b"")
-        whole = isinstance(rows, dict) and all(isinstance(rows.get(name), list) for name in HEADER_TABLES)
-    except ValueError:
+        whole = all(_fits(name, rows[name], capture_id) for name in HEADER_TABLES) and len(rows["captures"]) == 1
+    except (ValueError, TypeError, LookupError, AttributeError, pa.ArrowException):
         whole = False
-    if not whole or [r.get("capture_id") for r in rows["captures"]] != [capture_id]:
+    if not whole:
         raise StagingError(capture_id, "has no valid header")
     return {name: rows[name] for name in HEADER_TABLES}
+
+
+def _fits(name: str, rows: list[dict[str, Any]], capture_id: str) -> bool:
+    """Whether rows are the capture's own and of the table's types, with the columns that merging reads."""
+    found = table(name, rows)
+    keys = {"captures": ["status", "build"], "graphs": ["node_count"]}.get(name, []) + list(TABLES[name].sort)
+    return found["capture_id"].to_pylist() == [capture_id] * len(rows) and not any(found[k].null_count for k in keys)
 
 
 def headers(storage: Storage, capture_ids: Iterable[str]) -> Iterator[tuple[str, Rows | None]]:

@@ -45,7 +45,7 @@ def explained(storage: Storage, act: str) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise WarehouseError(
                 f"the disk is full: could not {act} in {storage.url}; free some space and run it again (published "
-                "snapshots are intact, `passnet snapshots prune` deletes old ones)"
+                "snapshots are intact; `passnet snapshots prune --keep 1 --yes` deletes old ones)"
             ) from error
         reason = error.strerror or str(error) or type(error).__name__
         raise WarehouseError(
@@ -142,7 +142,7 @@ class LocalStorage:
     def list(self, folder: str) -> list[str]:
         try:
             return sorted(os.listdir(self.root / folder))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def size(self, path: str) -> int | None:

@@ -23,6 +23,7 @@ def doctor(warehouse: Warehouse = "lake", as_json: Json = False) -> None:
         print()
     else:
         from rich.console import Console
+        from rich.markup import escape
         from rich.table import Table
 
         table = Table(header_style="bold")
@@ -30,6 +31,6 @@ def doctor(warehouse: Warehouse = "lake", as_json: Json = False) -> None:
             table.add_column(column, overflow="fold")
         colours = {"ok": "green", "note": "yellow", "missing": "red"}
         for c in checks:
-            table.add_row(c.name, f"[{colours[c.state]}]{c.state}[/]", c.found, c.mend)
+            table.add_row(c.name, f"[{colours[c.state]}]{c.state}[/]", escape(c.found), escape(c.mend))
         Console(highlight=False).print(table)
     raise typer.Exit(MENDABLE if failed else OK)

@@ -14,6 +14,8 @@ from flows.commands.options import Json, Warehouse
 #: Ready questions that a refresh closes with, and how many rows of each answer.
 ANSWERS = ("frequent_sequences", "models_sharing_a_graph", "graph_breaks_by_reason")
 ANSWER_ROWS = 5
+#: Seconds: a day, more than which no capture is worth, and no timer takes infinity.
+MAX_DEADLINE = 86_400.0
 
 
 def refresh(
@@ -38,7 +40,9 @@ def refresh(
     ] = None,
     warehouse: Warehouse = "lake",
     workers: Annotated[int, typer.Option("--workers", min=0, help="Capture processes; 0: one for each core.")] = 0,
-    deadline: Annotated[float, typer.Option("--deadline", min=1.0, help="Seconds that one capture may take.")] = 120.0,
+    deadline: Annotated[
+        float, typer.Option("--deadline", min=1.0, max=MAX_DEADLINE, help="Seconds that one capture may take.")
+    ] = 120.0,
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="Address of an existing Dask scheduler (tcp://host:port).")
     ] = None,
@@ -75,6 +79,7 @@ def refresh(
 def _close(warehouse: str, found: Any, work: Any) -> None:
     """What was captured, kept, dropped and why; three answers; what to type next."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from curate import ready
@@ -95,7 +100,7 @@ def _close(warehouse: str, found: Any, work: Any) -> None:
             words = column in ("source", "class", "meaning")
             table.add_column(column, justify="left" if words else "right", overflow="fold")
         for row in rows:
-            table.add_row(*(str(v) for v in row.values()))
+            table.add_row(*(escape(str(v)) for v in row.values()))
         console.print(table)
     console.print(
         f"snapshot {found.snapshot.sequence} ({found.snapshot.id[:12]}): {summary['tables'].get('graphs', 0)} unique "
