@@ -19,9 +19,12 @@ import typer
 
 import flows.refresh
 from flows import cli
+from flows.catalog import Catalog
+from flows.selection import select
 from tests.flows import toy
 from tests.flows.conftest import ROOT, finish, start
 from tests.warehouse import tiny
+from warehouse.storage import open_storage
 
 Passnet = Callable[..., tuple[int, str, str]]
 
@@ -79,6 +82,12 @@ def lake(tmp_path: Path, uninterrupted: Any) -> Path:
         (["refresh", "--source", "toy", "--variant", "fp32"], ["unknown variant 'fp32'", "float32"]),
         (["refresh", "--source", "toy", "--variant", "train+eval"], ["both train and eval"]),
         (["refresh", "--source", "toy", "--deadline", "0"], ["--deadline"]),
+        (["refresh", "--source", "toy", "--deadline", "nan"], ["--deadline"]),
+        (["refresh", "--source", "toy", "--deadline", "inf"], ["--deadline"]),
+        (["refresh", "--source", "toy", "--workers", "-1"], ["--workers"]),
+        (["refresh", "--source", "toy", "--variant", ""], ["unknown variant ''"]),
+        (["sql", "SELECT 1", "--warehouse", "no\x1b[31m\u202e"], ["no?[31m?"]),
+        (["no\x1b[31m\n"], ["No such command"]),
         (["refresh", "--source", "toy", "--warehouse", "nosuch://x"], ["nosuch"]),
         (["refresh", "--source", "toy", "--warehouse", " "], ["the warehouse's address is empty"]),
         (["refresh", "--source", "toy", "--warehouse", "/proc/no"], ["cannot create the warehouse", "--warehouse"]),
@@ -113,6 +122,21 @@ def test_a_refusal_leaves_no_warehouse_behind(passnet: Passnet, tmp_path: Path, 
 def test_a_bad_line_in_a_file_of_models_is_named(passnet: Passnet, tmp_path: Path, text: str, says: list[str]):
     (tmp_path / "names").write_text(text)
     refused(passnet("refresh", "--models", "names"), *says)
+
+
+def chosen(models: str, limit: int | None = None, seed: int | None = None) -> list[str]:
+    return [ref.name for ref in select(Catalog(open_storage("lake")), ["toy"], models, limit, seed)]
+
+
+def test_a_line_given_twice_counts_once_and_a_byte_order_mark_does_not_matter(tmp_path: Path):
+    (tmp_path / "names").write_text("\ufefftoy:good-1\ntoy:good-1\ntoy:good-2 # two\ntoy:good-3\n", encoding="utf-8")
+    assert chosen(str(tmp_path / "names"), limit=2) == ["good-1", "good-2"]
+    assert len(set(chosen(str(tmp_path / "names"), limit=3, seed=0))) == 3
+
+
+def test_a_name_full_of_signs_selects_itself():
+    name = f"hostile {tiny.HOSTILE}"
+    assert chosen(name) == [name] == chosen(f"toy:{name}")
 
 
 def test_a_file_of_models_that_is_no_text_is_refused(passnet: Passnet, tmp_path: Path):
@@ -196,6 +220,26 @@ def test_a_scheduler_that_does_not_answer_is_refused(passnet: Passnet, scheduler
     refused((code, out, err.splitlines()[-1] + "\n"), "no Dask scheduler", scheduler, "dask worker")
 
 
+def test_a_prefect_server_that_does_not_answer_is_refused(passnet: Passnet, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    code, out, err = passnet("refresh", "--source", "toy")
+    refused((code, out, err.splitlines()[-1] + "\n"), "http://127.0.0.1:1/api", "prefect server start", "unset")
+
+
+@pytest.mark.parametrize("query", ["SELECT 1", "FROM range(9999)"])
+def test_output_that_a_full_disk_cuts_short_is_no_success(lake: Path, query: str):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "flows.cli", "sql", query, "--warehouse", str(lake), "--json"]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    refused((done.returncode, "", done.stderr), "a disk is full (the output's)")
+
+
+def test_a_stray_file_among_staged_captures_is_left_alone(passnet: Passnet, lake: Path):
+    (lake / "staging").mkdir(exist_ok=True)
+    (lake / "staging/.DS_Store").write_text("x")
+    assert passnet("refresh", "--source", "toy")[0] == 0
+
+
 def test_two_formats_at_once_are_refused(passnet: Passnet, lake: Path):
     refused(passnet("sql", "SELECT 1", "--json", "--csv"), "exclude each other")
     refused(passnet("show", "0", "--json", "--svg"), "exclude each other")
@@ -264,6 +308,16 @@ def test_show_prints_code_svg_and_json(passnet: Passnet, lake: Path, tmp_path: P
     assert passnet("show", name, "--svg", "--out", "graph.svg")[0] == 0
     assert (tmp_path / "graph.svg").read_text().startswith("<svg")
     refused(passnet("show", name, "--out", "no/such/folder"), "cannot write", "--out")
+
+
+@pytest.mark.parametrize("place", ["lake", "no[/]where", "[red]"])
+def test_doctor_answers_in_a_table_and_in_json_wherever_the_warehouse_is(passnet: Passnet, place: str):
+    code, out, _ = passnet("doctor", "--warehouse", place, "--json")
+    found = json.loads(out)
+    assert code == (0 if found["ok"] else 2)
+    assert {"python", "torch", "machine", "device", "disk", "warehouse"} <= {row["check"] for row in found["checks"]}
+    code, out, _ = passnet("doctor", "--warehouse", place)
+    assert place in "".join(out.split()) and "warehouse" in out
 
 
 def test_sql_answers_as_csv_and_json(passnet: Passnet, lake: Path):

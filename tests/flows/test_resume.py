@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -16,6 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
+from extract.model import Variant
+from extract.staged import payload
 from tests.flows import toy
 from tests.flows.conftest import ROOT, finish, start
 from warehouse import staging
@@ -54,31 +57,33 @@ def gone(processes: list[psutil.Process]) -> bool:
     return not alive
 
 
-def refresh_with_kills(root: Path, log: Path, seed: int, kinds: list[str]) -> None:
-    """Run refreshes, killing one process of each kind in turn at a random moment, until one ends well."""
+def refresh_with_kills(root: Path, log: Path, seed: int, *runs: list[str]) -> None:
+    """Begin the refresh once for each of `runs`, killing a process of each kind named at a random moment; then once
+    more, to the end."""
     draw = random.Random(seed)
-    for kind in kinds:
-        process = start(root, log, pace=0.05)
-        wait_for(log, draw.randint(len(lines(log)), LOGGED), process)
-        time.sleep(draw.uniform(0, 0.5))
-        if process.poll() is not None:
-            finish(process)
-            continue
-        family = psutil.Process(process.pid).children(recursive=True)
-        if chosen := victims(process, kind):
-            chosen[draw.randrange(len(chosen))].kill()
+    for kinds in runs:
+        process = start(root, log, pace=0.05, own_server=True)
+        everyone: set[psutil.Process] = set()
+        for kind in kinds:
+            wait_for(log, draw.randint(len(lines(log)), LOGGED), process)
+            time.sleep(draw.uniform(0, 0.5))
+            if process.poll() is not None:
+                break
+            everyone.update(psutil.Process(process.pid).children(recursive=True))
+            if chosen := victims(process, kind):
+                chosen[draw.randrange(len(chosen))].kill()
         code, _, err = finish(process)
-        if kind == "flow":
+        if "flow" in kinds:
             assert code in (-signal.SIGKILL, 0), err
-            assert gone(family), "a killed flow leaves no process behind"
         else:
-            assert code == 0, f"the flow did not survive the loss of a {kind}: {err}"
+            assert code == 0, f"the flow did not survive the loss of {kinds}: {err}"
+        assert gone(list(everyone)), "a refresh that ended or was killed leaves no process behind"
     code, _, err = finish(start(root, log))
     assert code == 0, err
 
 
 def test_a_refresh_killed_at_random_moments_ends_with_the_same_bytes(tmp_path: Path, uninterrupted: Any):
-    refresh_with_kills(tmp_path / "lake", tmp_path / "log", 1, ["flow", "worker"])
+    refresh_with_kills(tmp_path / "lake", tmp_path / "log", 1, ["flow"], ["worker", "capture"])
     assert toy.published(tmp_path / "lake") == uninterrupted[1]
     assert max(Counter(lines(tmp_path / "log")).values()) == 1, "a finished model was captured again"
 
@@ -88,7 +93,7 @@ def test_a_refresh_killed_at_random_moments_ends_with_the_same_bytes(tmp_path: P
 @pytest.mark.parametrize("seed", range(5))
 def test_ten_random_kills_of_flow_dask_worker_and_capture_worker(tmp_path: Path, uninterrupted: Any, seed: int):
     kinds = random.Random(seed).choices(["flow", "worker", "capture"], k=2)
-    refresh_with_kills(tmp_path / "lake", tmp_path / "log", seed, kinds)
+    refresh_with_kills(tmp_path / "lake", tmp_path / "log", seed, *([kind] for kind in kinds))
     assert toy.published(tmp_path / "lake") == uninterrupted[1]
     assert max(Counter(lines(tmp_path / "log")).values()) == 1, "a finished model was captured again"
 
@@ -115,7 +120,7 @@ def test_a_lost_scheduler_ends_in_one_line_and_the_same_command_goes_on(tmp_path
 
 def test_ctrl_c_ends_at_once_and_the_same_command_goes_on(tmp_path: Path, uninterrupted: Any):
     root, log = tmp_path / "lake", tmp_path / "log"
-    process = start(root, log, pace=2.0)
+    process = start(root, log, pace=2.0, own_server=True)
     wait_for(log, 2, process)
     family = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
@@ -130,19 +135,39 @@ def test_ctrl_c_ends_at_once_and_the_same_command_goes_on(tmp_path: Path, uninte
     assert toy.published(root) == uninterrupted[1]
 
 
-def test_a_damaged_staged_capture_is_made_again(tmp_path: Path, uninterrupted: Any):
+def test_a_damaged_staged_capture_alone_is_made_again(tmp_path: Path):
     root, log = tmp_path / "lake", tmp_path / "log"
-    process = start(root, log, pace=0.1)
-    wait_for(log, 3, process)
-    process.kill()
-    finish(process)
     storage = Warehouse.open(root, create=True).storage
+    limits: dict[str, Any] = {}
+    for ref in list(toy.ToyZoo("toy").list())[:3]:
+        toy.run(payload(ref, Variant(), storage.url), limits)
     damaged = sorted(staging.finished(storage))[0]
     path = root / staging.path_of(damaged)
     path.write_bytes(path.read_bytes()[:50])
-    code, _, err = finish(start(root, log))
+    code, out, err = finish(start(root, log, models="good-[012]"))
     assert code == 0, err
-    assert toy.published(root) == uninterrupted[1]
+    assert lines(log) == [damaged]
+    assert json.loads(out)["captured"] == 3
+
+
+def test_a_model_and_a_name_more_add_just_that(tmp_path: Path):
+    root, log, names = tmp_path / "lake", tmp_path / "log", tmp_path / "names"
+    names.write_text("toy:good-1\ntoy:same-0\n")
+    assert finish(start(root, log, models=str(names)))[0] == 0
+    before, already = toy.published(root), lines(log)
+    names.write_text("toy:good-1\ntoy:good-2\ntoy:same-0\ntoy:same-1\n")
+    code, out, err = finish(start(root, log, models=str(names)))
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["models"], found["configurations"], found["skipped"], found["captured"]) == (4, 3, 2, 3)
+    assert len(lines(log)) == len(already) + 1, "one configuration is new, the other name has a capture"
+    after = toy.published(root)
+    assert before.items() <= after.items(), "what was published stays as it was"
+    old, new = Warehouse.open(root).snapshots()
+    assert new.parent == old.id
+    for name, table in old.tables.items():
+        assert {f.path for f in table.files} <= {f.path for f in new.tables[name].files}, f"{name} was written again"
+    assert [new.rows(n) - old.rows(n) for n in ("models", "captures", "occurrences")] == [2, 1, 2]
 
 
 class cluster:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,8 +22,8 @@ ONE = "01" * 16
 
 def rows(capture: str = ONE, name: str = "tiny") -> staging.Rows:
     return {
-        "captures": [{"capture_id": capture, "source": "toy", "name": name}],
-        "graphs": [{"graph_hash": A, "capture_id": capture, "graph_index": 0}],
+        "captures": [{"capture_id": capture, "source": "toy", "name": name, "status": "complete", "build": "empty"}],
+        "graphs": [{"graph_hash": A, "capture_id": capture, "graph_index": 0, "node_count": 5}],
         "timings": [{"capture_id": capture, "seconds": 1.5, "started_at": datetime(2026, 1, 2, tzinfo=UTC)}],
     }
 
@@ -35,7 +37,7 @@ def stage(root: Path, capture: str = ONE, **more: str) -> LocalStorage:
 def test_a_staged_capture_comes_back_row_for_row(tmp_path: Path):
     storage = stage(tmp_path, name=HOSTILE)
     held = staging.header(storage, ONE)
-    assert held["captures"] == [{"capture_id": ONE, "source": "toy", "name": HOSTILE}]
+    assert held["captures"] == rows(name=HOSTILE)["captures"]
     assert held["failures"] == []
     assert records_from_table(staging.nodes(storage, ONE, [A])) == {A: RECORDS[A]}
     assert staging.table("timings", held["timings"])["started_at"].to_pylist() == [datetime(2026, 1, 2, tzinfo=UTC)]
@@ -115,3 +117,56 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
 def test_rows_of_a_table_that_is_not_staged_are_refused(tmp_path: Path):
     with pytest.raises(ValueError, match="models"):
         staging.write(LocalStorage(tmp_path), ONE, {"models": []}, node_table([]))
+
+
+HEADER = {**{name: [] for name in staging.HEADER_TABLES}, **rows()}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"captures": {}}',
+        b'{"captures": [1], "graphs": [], "occurrences": [], "failures": [], "timings": []}',
+        {**HEADER, "captures": []},
+        {**HEADER, "captures": HEADER["captures"] * 2},
+        {**HEADER, "graphs": [{"capture_id": ONE, "graph_index": 0, "node_count": 1}]},
+        {**HEADER, "graphs": [{"capture_id": ONE, "graph_hash": A, "node_count": "many"}]},
+        {**HEADER, "graphs": [{"capture_id": "ff" * 16, "graph_hash": A, "node_count": 1}]},
+        {**HEADER, "timings": [{"capture_id": ONE, "started_at": "yesterday"}]},
+        {name: part for name, part in HEADER.items() if name != "failures"},
+    ],
+)
+def test_a_header_whose_rows_are_not_the_captures_own_is_no_finished_capture(tmp_path: Path, header: Any):
+    (tmp_path / "staging/01").mkdir(parents=True)
+
+    def found(header: Any) -> Any:
+        text = header if isinstance(header, bytes) else json.dumps(header, default=str).encode()
+        table = node_table([(A, RECORDS[A])]).replace_schema_metadata({b"passnet.capture": text})
+        pq.write_table(table, tmp_path / staging.path_of(ONE))
+        return next(staging.headers(LocalStorage(tmp_path), [ONE]))[1]
+
+    assert found(HEADER) is not None
+    assert found(header) is None
+
+
+def test_a_disk_that_cannot_be_read_now_condemns_no_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    storage = stage(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(LocalStorage, "read", refuse)
+    with pytest.raises(WarehouseError, match="Too many open files"):
+        list(staging.headers(storage, [ONE]))
+    assert staging.finished(storage) == {ONE}
+
+
+def test_stray_files_among_staged_captures_are_passed_over(tmp_path: Path):
+    storage = stage(tmp_path)
+    (tmp_path / "staging/.DS_Store").write_text("")
+    (tmp_path / "staging/01/notes.txt").write_text("")
+    assert staging.finished(storage) == {ONE}
