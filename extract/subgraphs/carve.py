@@ -46,16 +46,32 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class Parent:
-    """A graph made ready for cutting: unobserved in-place operators replaced, dependences and value ranges known."""
+    """A graph made ready for cutting: unobserved in-place operators replaced, dependences and value ranges known.
+
+    live: rows that the output or an effect needs; the others are as good as absent.
+    """
 
     record: GraphRecord
     wiring: Wiring
     ranges: list[Range]
+    live: frozenset[int]
 
     @classmethod
     def of(cls, record: GraphRecord) -> Parent:
         record = purified(record)
-        return cls(record, wire(record), ranges(record))
+        wiring = wire(record)
+        return cls(record, wiring, ranges(record), _live(record, wiring))
+
+
+def _live(record: GraphRecord, wiring: Wiring) -> frozenset[int]:
+    found: set[int] = set()
+    waiting = [r for r, n in enumerate(record.nodes) if n.op == "output" or n.effect is not None]
+    while waiting:
+        row = waiting.pop()
+        if row not in found:
+            found.add(row)
+            waiting.extend(wiring.refs[row])
+    return frozenset(found)
 
 
 def carve(parent: Parent, rows: Iterable[int], kind: str) -> Subgraph:
@@ -133,7 +149,7 @@ def _writes_stay_inside(parent: Parent, inside: frozenset[int]) -> None:
 def _wanted(parent: Parent, row: int, inside: frozenset[int]) -> bool:
     """Whether anything outside reads `row`: not counting sizes that only rows inside ask for."""
     for user in parent.wiring.users[row]:
-        if user in inside:
+        if user in inside or user not in parent.live:
             continue
         if not parent.wiring.scalar[user] or _wanted(parent, user, inside):
             return True

@@ -130,10 +130,9 @@ def _carved(parent: Parent, rows: frozenset[int], kind: str) -> Subgraph | None:
 def _pieces(parent: Parent, blocked: set[int]) -> list[frozenset[int]]:
     """Connected rows of one level, barriers left out. `blocked` grows by operators whose tuples would be cut off."""
     nodes, wiring = parent.record.nodes, parent.wiring
-    live = _live(parent)
     while True:
         level = _levels(parent, blocked)
-        light = {r for r in live if is_call(nodes[r]) and r not in blocked and not wiring.scalar[r]}
+        light = {r for r in parent.live if is_call(nodes[r]) and r not in blocked and not wiring.scalar[r]}
         cut_off = {r for r in light if _tuple_cut(parent, r, light, level)}
         if not cut_off:
             break
@@ -154,19 +153,6 @@ def _tuple_cut(parent: Parent, row: int, light: set[int], level: list[int]) -> b
     if nodes[row].value == "tuple" and any(apart(u) for u in wiring.users[row]):
         return True
     return any(nodes[r].value == "tuple" and apart(r) for r in wiring.refs[row])
-
-
-def _live(parent: Parent) -> set[int]:
-    """Rows that the output or an effect needs."""
-    nodes, wiring = parent.record.nodes, parent.wiring
-    found: set[int] = set()
-    waiting = [r for r, n in enumerate(nodes) if n.op == "output" or n.effect is not None]
-    while waiting:
-        row = waiting.pop()
-        if row not in found:
-            found.add(row)
-            waiting.extend(wiring.refs[row])
-    return found
 
 
 def _levels(parent: Parent, blocked: set[int]) -> list[int]:
@@ -264,17 +250,31 @@ def split(parent: Parent, subgraph: Subgraph, groups: Iterable[Iterable[int]]) -
 def convex_parts(parent: Parent, rows: frozenset[int]) -> list[frozenset[int]]:
     """`rows` in connected convex parts: by how often the longest path to a row has left `rows` on its way."""
     wiring = parent.wiring
+    found = []
+    for level in _by_departures(parent, rows, reads_only=False):
+        for piece in wiring.components(level):
+            if wiring.convex(piece):
+                found.append(piece)
+            else:  # an effect leads to another piece and back: then going along an effect counts as leaving too
+                found += [q for part in _by_departures(parent, piece, reads_only=True) for q in wiring.components(part)]
+    return found
+
+
+def _by_departures(parent: Parent, rows: frozenset[int], reads_only: bool) -> list[frozenset[int]]:
+    wiring = parent.wiring
     left: dict[int, int] = {}
     for row in range(min(rows, default=0), max(rows, default=-1) + 1):
-        before = [b for b in wiring.before[row] if b in left]
-        inside = row in rows
-        times = [left[b] + (b in rows and not inside and not wiring.scalar[row]) for b in before]
-        if inside or times:
+        times = []
+        for b in wiring.before[row]:
+            if b in left:
+                departs = b in rows and row not in rows and not wiring.scalar[row]
+                times.append(left[b] + (departs or (reads_only and b not in wiring.refs[row])))
+        if row in rows or times:
             left[row] = max(times, default=0)
     parts: dict[int, set[int]] = {}
     for row in rows:
         parts.setdefault(left[row], set()).add(row)
-    return [piece for k in sorted(parts) for piece in wiring.components(frozenset(parts[k]))]
+    return [frozenset(parts[k]) for k in sorted(parts)]
 
 
 def sole_ops(record: GraphRecord) -> list[Subgraph]:

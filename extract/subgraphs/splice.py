@@ -15,7 +15,7 @@ import torch
 from torch import fx
 
 from extract.subgraphs.carve import Parent, Subgraph, rewired
-from extract.subgraphs.pure import renumbered
+from extract.subgraphs.pure import purified, renumbered
 from extract.subgraphs.wiring import wire
 from warehouse.graph.devices import on_device
 from warehouse.graph.inputs import draw
@@ -75,8 +75,8 @@ def _order(parent: Parent, subgraph: Subgraph) -> Iterator[int | None]:
 
     def wanted(row: int) -> set[int]:
         if row != block:
-            return {block if b in inside else b for b in wiring.before[row]}
-        outside = {b for r in inside for b in wiring.before[r] if b not in inside and not wiring.scalar[b]}
+            return {block if b in inside else b for b in wiring.before[row] if b in parent.live}
+        outside = {b for r in inside for b in wiring.before[r] if b in parent.live - inside and not wiring.scalar[b]}
         return outside.union(subgraph.inputs)
 
     placeholders = [r for r, n in enumerate(nodes) if n.op == "placeholder"]
@@ -110,25 +110,24 @@ def runs_as_in_parent(
     watch = _Watch(record, subgraphs)
     torch.manual_seed(seed)
     with torch.no_grad():
-        watch.run(*draw(record, seed, device))
+        watch.run(device, draw(record, seed, device))
         return [
             _difference(to_graph_module(on_device(s.record, device)).to(device), s, inputs, outputs)
             for s, inputs, outputs in zip(subgraphs, watch.inputs, watch.outputs, strict=True)
         ]
 
 
-class _Watch(fx.Interpreter):
-    """Runs the parent and copies what each subgraph reads and yields, at the moment it does."""
+class _Watch:
+    """Runs the parent row by row, and copies what each subgraph reads and yields, at the moment it does."""
 
     def __init__(self, record: GraphRecord, subgraphs: Sequence[Subgraph]):
-        module = to_graph_module(record)
-        super().__init__(module)
-        self.fx_nodes: dict[int, fx.Node] = dict(zip(_rows_in_call_order(record), module.graph.nodes, strict=True))
-        self.inputs: list[dict[int, Any]] = [{} for _ in subgraphs]
-        self.outputs: list[dict[int, Any]] = [{} for _ in subgraphs]
+        self.module = to_graph_module(record)
+        self.fx_nodes = dict(zip(_rows_in_call_order(record), self.module.graph.nodes, strict=True))
+        self.inputs: list[dict[int, Any]] = [dict.fromkeys(s.inputs) for s in subgraphs]
+        self.outputs: list[dict[int, Any]] = [dict.fromkeys(s.outputs) for s in subgraphs]
         self.before: dict[fx.Node, list[tuple[int, int]]] = {}
         self.after: dict[fx.Node, list[tuple[int, int]]] = {}
-        wiring = wire(record)
+        wiring = wire(purified(record))  # a write that nobody sees does not count: its subgraph does not make it
         for k, subgraph in enumerate(subgraphs):
             inside = set(subgraph.rows)
             for row in subgraph.inputs:  # just before the first row inside that reads it, itself or through a size
@@ -138,14 +137,33 @@ class _Watch(fx.Interpreter):
                 last = max([row, *(r for r in inside if wiring.memory[row] in wiring.writes[r])])
                 self.after.setdefault(self.fx_nodes[last], []).append((k, row))
 
-    def run_node(self, n: fx.Node) -> Any:
-        for k, row in self.before.get(n, ()):
-            self.inputs[k][row] = _copied(self.env[self.fx_nodes[row]])
-        result = super().run_node(n)
-        for k, row in self.after.get(n, ()):
-            value = result if self.fx_nodes[row] is n else self.env[self.fx_nodes[row]]
-            self.outputs[k][row] = _copied(value)
-        return result
+    def run(self, device: str, values: Sequence[Any]) -> None:
+        """Call every operator of the parent in order on `values`, its inputs in slot order."""
+        given = iter(values)
+        held: dict[fx.Node, Any] = {}
+        left = {node: len(node.users) for node in self.module.graph.nodes}
+        for kept in (*self.inputs, *self.outputs):
+            for row in kept:
+                left[self.fx_nodes[row]] += 1  # never let go
+        for node in self.module.graph.nodes:
+            for k, row in self.before.get(node, ()):
+                self.inputs[k][row] = _copied(held[self.fx_nodes[row]])
+            args, kwargs = fx.node.map_arg((node.args, node.kwargs), held.__getitem__)
+            if node.op == "placeholder":
+                held[node] = next(given)
+            elif node.op == "get_attr":
+                stored = getattr(self.module, node.target)
+                held[node] = stored.to(device) if isinstance(stored, torch.Tensor) else stored
+            elif node.op == "call_method":
+                held[node] = getattr(args[0], node.target)(*args[1:], **kwargs)
+            elif node.op == "call_function":
+                held[node] = node.target(*args, **kwargs)
+            for k, row in self.after.get(node, ()):
+                self.outputs[k][row] = _copied(held[self.fx_nodes[row]])
+            for read in node.all_input_nodes:
+                left[read] -= 1
+                if not left[read]:
+                    held.pop(read)
 
 
 def _readers(users: Sequence[Sequence[int]], scalar: Sequence[bool], row: int, inside: set[int]) -> list[int]:
