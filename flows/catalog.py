@@ -84,9 +84,9 @@ class Catalog:
     def _remembered(self, source: str) -> tuple[list[str], dict[str, ModelRef]]:
         key = _key(source)
         path = f"{FOLDER}/{source}-{key}.json"
-        if key is None or not self.storage.size(path):
-            return [], {}
         try:
+            if key is None or not self.storage.size(path):
+                return [], {}
             with self.storage.read(path) as file:
                 held = json.loads(file.read())
             refs = [ModelRef(**{k: str(v) for k, v in ref.items()}) for ref in held["refs"]]

@@ -35,7 +35,11 @@ app.command("doctor")(doctor.doctor)
 
 #: What typer raises for a wrong command line: its base, found where each version of typer keeps it.
 _USAGE: Any = typer.BadParameter.__mro__[2]
-_FULL = "a disk is full ({}): free some space and run it again; what is published or captured is kept"
+#: Refusals of the operating system that are the machine's state, not a fault of ours.
+_MACHINES = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO),
+    *(errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP, errno.EMFILE, errno.ENFILE),
+)
 
 
 def main() -> None:
@@ -62,9 +66,9 @@ def guarded(command: Callable[[], object]) -> None:
     except BrokenPipeError:
         code = OK  # the reader of our output has seen enough
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in _MACHINES:
             raise
-        _say(_FULL.format(error.filename or "the output's"))
+        _say(_refused(error))
         code = MENDABLE
     if code == INTERRUPTED:
         _say("interrupted; run the same command again to go on")
@@ -77,6 +81,11 @@ def _say(text: str) -> None:
     print("passnet: " + "".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
 
 
+def _refused(error: OSError) -> str:
+    place = error.filename or "the output"
+    return f"cannot use {place}: {error.strerror}; mend that and run it again: what is published or captured is kept"
+
+
 def _leave(code: int) -> None:
     """End now: background threads of Dask and Prefect have nothing left to say."""
     try:
@@ -85,7 +94,7 @@ def _leave(code: int) -> None:
         pass
     except OSError as error:  # the answer is not whole, so this is no success
         if code == OK:
-            _say(_FULL.format("the output's") if error.errno == errno.ENOSPC else f"cannot write the output: {error}")
+            _say(_refused(error))
             code = MENDABLE
     with contextlib.suppress(OSError):
         sys.stderr.flush()

@@ -148,7 +148,7 @@ class LocalStorage:
     def size(self, path: str) -> int | None:
         try:
             return (self.root / path).stat().st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def age(self, path: str) -> float:

@@ -16,6 +16,8 @@ ANSWERS = ("frequent_sequences", "models_sharing_a_graph", "graph_breaks_by_reas
 ANSWER_ROWS = 5
 #: Seconds: a day, more than which no capture is worth, and no timer takes infinity.
 MAX_DEADLINE = 86_400.0
+#: Far beyond any machine: a typing error must not start a million processes.
+MAX_WORKERS = 4096
 
 
 def refresh(
@@ -39,7 +41,9 @@ def refresh(
         ),
     ] = None,
     warehouse: Warehouse = "lake",
-    workers: Annotated[int, typer.Option("--workers", min=0, help="Capture processes; 0: one for each core.")] = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, max=MAX_WORKERS, help="Capture processes; 0: one for each core.")
+    ] = 0,
     deadline: Annotated[
         float, typer.Option("--deadline", min=1.0, max=MAX_DEADLINE, help="Seconds that one capture may take.")
     ] = 120.0,

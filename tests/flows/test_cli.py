@@ -85,6 +85,8 @@ def lake(tmp_path: Path, uninterrupted: Any) -> Path:
         (["refresh", "--source", "toy", "--deadline", "nan"], ["--deadline"]),
         (["refresh", "--source", "toy", "--deadline", "inf"], ["--deadline"]),
         (["refresh", "--source", "toy", "--workers", "-1"], ["--workers"]),
+        (["refresh", "--source", "toy", "--workers", "99999999"], ["--workers"]),
+        (["refresh", "--source", "toy", "--warehouse", "x" * 300], ["File name too long", "--warehouse"]),
         (["refresh", "--source", "toy", "--variant", ""], ["unknown variant ''"]),
         (["sql", "SELECT 1", "--warehouse", "no\x1b[31m\u202e"], ["no?[31m?"]),
         (["no\x1b[31m\n"], ["No such command"]),
@@ -99,6 +101,15 @@ def lake(tmp_path: Path, uninterrupted: Any) -> Path:
 )
 def test_what_cannot_be_done_is_one_line_with_the_mend(passnet: Passnet, words: list[str], says: list[str]):
     refused(passnet(*words), *says)
+
+
+@pytest.mark.parametrize("models", ["toy:good-1", "timm:resnet18"])  # a source that is listed; one remembered
+@pytest.mark.parametrize("place", ["file", "file/below", "file/below/it"])
+def test_a_warehouse_at_or_below_a_file_is_refused(passnet: Passnet, tmp_path: Path, place: str, models: str):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "names").write_text(models)
+    refused(passnet("refresh", "--models", "names", "--warehouse", place), "cannot create the warehouse", "--warehouse")
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.parametrize("command", ["refresh --source toi", "refresh --source toy --models nix", "sql x", "snapshots"])
@@ -231,7 +242,7 @@ def test_output_that_a_full_disk_cuts_short_is_no_success(lake: Path, query: str
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "flows.cli", "sql", query, "--warehouse", str(lake), "--json"]
         done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
-    refused((done.returncode, "", done.stderr), "a disk is full (the output's)")
+    refused((done.returncode, "", done.stderr), "cannot use the output: No space left")
 
 
 def test_a_stray_file_among_staged_captures_is_left_alone(passnet: Passnet, lake: Path):
