@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flows import server
+import flows.refresh
+from flows import cli, server
 from tests.flows import toy
 
 ROOT = Path(__file__).parents[2]
@@ -73,3 +77,39 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[
     code, out, err = finish(start(root, own_server=True))
     assert code == 0, err
     return root, toy.published(root), json.loads(out)
+
+
+Passnet = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def passnet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Passnet:
+    """Run `passnet` in this process, in an empty folder: exit code, stdout, stderr. Models are toys."""
+    monkeypatch.chdir(tmp_path)
+    toys = partial(flows.refresh.Request, job=toy.JOB, preload=())
+    monkeypatch.setattr(flows.refresh, "Request", toys)
+    monkeypatch.setattr(cli, "_leave", sys.exit)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["passnet", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return run
+
+
+def refused(answer: tuple[int, str, str], *says: str) -> None:
+    code, out, err = answer
+    assert (code, out) == (2, ""), answer
+    assert err.startswith("passnet: ") and err.count("\n") == 1, f"not one line: {err!r}"
+    for part in says:
+        assert part in err
+
+
+@pytest.fixture
+def lake(tmp_path: Path, uninterrupted: Any) -> Path:
+    """A warehouse of toys that a refresh filled."""
+    shutil.copytree(uninterrupted[0], tmp_path / "lake")
+    return tmp_path / "lake"

@@ -139,7 +139,7 @@ def test_a_damaged_staged_capture_alone_is_made_again(tmp_path: Path):
     root, log = tmp_path / "lake", tmp_path / "log"
     storage = Warehouse.open(root, create=True).storage
     limits: dict[str, Any] = {}
-    for ref in list(toy.ToyZoo("toy").list())[:3]:
+    for ref in list(toy.ToyZoo().list())[:3]:
         toy.run(payload(ref, Variant(), storage.url), limits)
     damaged = sorted(staging.finished(storage))[0]
     path = root / staging.path_of(damaged)
