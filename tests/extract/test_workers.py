@@ -155,6 +155,20 @@ def test_a_dead_warm_parent_is_replaced(tmp_path):
     assert all(found[i].value["echo"] == i for i in range(6))
 
 
+def test_a_job_whose_warm_parent_dies_is_tried_once_more(tmp_path):
+    log = tmp_path / "log"
+    with WorkerPool(1, LIMITS, JOB) as own:
+
+        def kill_parent():
+            _first_pid(log)
+            os.kill(own._parent.pid, signal.SIGKILL)
+
+        threading.Thread(target=kill_parent, daemon=True).start()
+        found = outcomes(own, {"do": "sleep", "seconds": 1.5, "log": str(log)})
+    assert found[0].value == {}
+    assert len(set(log.read_text().split())) == 2
+
+
 def test_nothing_is_left_behind_when_the_owner_is_killed(tmp_path):
     log = tmp_path / "log"
     code = (
