@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Iterable
 from dataclasses import asdict
 from importlib import metadata
@@ -20,7 +19,7 @@ import xxhash
 import extract.sources
 from extract.model import ModelRef
 from extract.sources import registry
-from warehouse.storage import TEMPORARY, Storage, explained
+from warehouse.storage import Storage, durable, explained
 
 FOLDER = "catalog"
 
@@ -62,13 +61,9 @@ class Catalog:
                 continue
             names, refs = self._held[source]
             text = json.dumps({"names": names, "refs": [asdict(refs[name]) for name in sorted(refs)]})
-            temporary = f"{FOLDER}/{TEMPORARY}{uuid.uuid4().hex}"
-            with explained(self.storage, "keep the catalog"):
-                self.storage.make_folder(FOLDER)
-                sink = self.storage.create(temporary)
+            with durable(self.storage, f"{FOLDER}/{source}-{key}.json", "keep the catalog") as sink:
                 sink.write(text.encode())
-                self.storage.settle(sink)
-                self.storage.move(temporary, f"{FOLDER}/{source}-{key}.json")
+            with explained(self.storage, "keep the catalog"):
                 for name in self.storage.list(FOLDER):  # what older code listed is of no use to anyone
                     if name.startswith(f"{source}-") and name != f"{source}-{key}.json":
                         self.storage.remove(f"{FOLDER}/{name}")

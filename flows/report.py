@@ -8,14 +8,13 @@ Artifacts vanish with a server; the files stay with the warehouse.
 from __future__ import annotations
 
 import json
-import uuid
 from collections import Counter
 from typing import Any
 
 from extract.failures import CLASSES
 from flows.plan import Plan
 from warehouse.snapshot import Snapshot, Warehouse
-from warehouse.storage import TEMPORARY, explained
+from warehouse.storage import durable
 
 
 def summarise(warehouse: Warehouse, snapshot: Snapshot, work: Plan) -> dict[str, Any]:
@@ -62,13 +61,8 @@ def write_files(warehouse: Warehouse, snapshot: Snapshot, work: Plan) -> dict[st
     summary = summarise(warehouse, snapshot, work)
     folder = f"runs/{snapshot.sequence:08d}-{snapshot.id[:12]}"
     for name, text in (("summary.json", json.dumps(summary, indent=2)), ("summary.md", markdown(summary))):
-        temporary = f"{folder}/{TEMPORARY}{uuid.uuid4().hex}"
-        with explained(warehouse.storage, "write the summary"):
-            warehouse.storage.make_folder(folder)
-            sink = warehouse.storage.create(temporary)
+        with durable(warehouse.storage, f"{folder}/{name}", "write the summary") as sink:
             sink.write(text.encode())
-            warehouse.storage.settle(sink)
-            warehouse.storage.move(temporary, f"{folder}/{name}")
     return summary
 
 

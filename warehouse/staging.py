@@ -10,7 +10,6 @@ rename of durable bytes: a capture is finished or it is not. Once a snapshot hol
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.schema import NODES, TABLES
-from warehouse.storage import TEMPORARY, Storage, explained
+from warehouse.storage import TEMPORARY, Storage, durable, explained
 
 FOLDER = "staging"
 #: Tables whose rows travel in the metadata.
@@ -49,22 +48,8 @@ def write(storage: Storage, capture_id: str, rows: Mapping[str, list[dict[str, A
         raise ValueError(f"not a table of a staged capture: {sorted(unknown)[0]}")
     header = json.dumps({name: rows.get(name, []) for name in HEADER_TABLES}, default=_plain)
     table = nodes.replace_schema_metadata({**(NODES.schema.metadata or {}), _KEY: header.encode()})
-    final = path_of(capture_id)
-    folder = final.rsplit("/", 1)[0]
-    temporary = f"{folder}/{TEMPORARY}{uuid.uuid4().hex}"
-    with explained(storage, "stage a capture"):
-        storage.make_folder(folder)
-        try:
-            sink = storage.create(temporary)
-            try:
-                pq.write_table(table, sink, compression="zstd", compression_level=1, write_page_checksum=True)
-                storage.settle(sink)
-            finally:
-                sink.close()
-            storage.move(temporary, final)
-        except BaseException:
-            storage.remove(temporary)
-            raise
+    with durable(storage, path_of(capture_id), "stage a capture") as sink:
+        pq.write_table(table, sink, compression="zstd", compression_level=1, write_page_checksum=True)
 
 
 def finished(storage: Storage) -> set[str]:

@@ -13,6 +13,7 @@ import errno
 import fcntl
 import os
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
@@ -103,6 +104,29 @@ class Storage(Protocol):
     def lock(self, exclusive: bool) -> contextlib.AbstractContextManager[None]:
         """Publishers share the lock, pruning takes it alone. BlockingIOError when someone is in the way."""
         ...
+
+
+@contextlib.contextmanager
+def durable(storage: Storage, path: str, act: str) -> Iterator[IO[bytes]]:
+    """A file to write to, which appears at `path` by one rename of durable bytes, or not at all.
+
+    `act` names the deed in the WarehouseError that a refusal of the operating system becomes.
+    """
+    folder = path.rsplit("/", 1)[0]
+    temporary = f"{folder}/{TEMPORARY}{uuid.uuid4().hex}"
+    with explained(storage, act):
+        storage.make_folder(folder)
+        try:
+            sink = storage.create(temporary)
+            try:
+                yield sink
+                storage.settle(sink)
+            finally:
+                sink.close()
+            storage.move(temporary, path)
+        except BaseException:
+            storage.remove(temporary)
+            raise
 
 
 def open_storage(url: str | os.PathLike[str]) -> Storage:
