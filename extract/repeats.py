@@ -22,6 +22,7 @@ from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.variables.base import AttributeMutationNew, ValueMutationNew, VariableTracker
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.tensor import TensorVariable
+from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
 from extract.calls import Call, Given, NotCopied
 from extract.fingerprints import Fingerprints
@@ -77,14 +78,18 @@ class _Memory:
         made_here = isinstance(kind, ValueMutationNew) or (
             isinstance(kind, AttributeMutationNew) and not isinstance(item, TensorVariable)
         )
-        if not made_here:
+        if made_here:
+            return
+        if type(item) is UserDefinedObjectVariable:
+            self.calls = {}  # fingerprints know such an object by its identity, so what follows compares again
+        else:
             self.changed = True
 
     def call(self, module: Any, tx: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         if tx.output is not self.output:
             self._start(tx.output)
         try:
-            if self.changed:  # fingerprints are of what was there before
+            if self.changed:  # fingerprints are of the values that were there before
                 raise NotCopied
             given = Given.of(self.fingerprints, module, tx, args, kwargs)
         except NotCopied:
@@ -96,8 +101,8 @@ class _Memory:
             self.calls[given.key] = None
         if given.key in self.calls:
             return self.trace(module, tx, args, kwargs)
-        call = Call.begin(tx, module, given)
+        call, calls = Call.begin(tx, module, given), self.calls
         result = self.trace(module, tx, args, kwargs)
-        if tx.output is self.output and not self.changed:
-            self.calls[given.key] = call if call.end(tx, result) else None
+        if self.calls is calls and not self.changed:
+            calls[given.key] = call if call.end(tx, result) else None
         return result

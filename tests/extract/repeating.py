@@ -139,6 +139,29 @@ def counts_in_a_global():
     return Stack(Counting() for _ in range(3))
 
 
+class Meter:
+    def __init__(self):
+        self.calls = 0
+
+
+def counts_in_an_object():
+    class Counting(nn.Module):
+        def __init__(self, meter):
+            super().__init__()
+            self.meter = meter
+
+        def forward(self, x):
+            self.meter.calls += 1
+            return x + self.meter.calls
+
+    class Reading(Counting):
+        def forward(self, x):
+            return x * self.meter.calls
+
+    one, other = Meter(), Meter()
+    return Stack(kind(meter) for meter in (one, other, one) for kind in (Reading, Reading, Counting, Reading, Reading))
+
+
 def draws_a_number():
     class Drawing(nn.Module):
         def forward(self, x):
@@ -336,6 +359,7 @@ _MAKERS = (
     fills_a_cache,
     sets_an_attribute,
     counts_in_a_global,
+    counts_in_an_object,
     draws_a_number,
     knows_its_place,
     knows_its_parent,
