@@ -251,7 +251,7 @@ def _constant(value: Any) -> Hashable:
 
 
 def _tensor_kind(value: Any) -> Hashable:
-    if not isinstance(value, FakeTensor) or any(not isinstance(s, int) for s in value.shape):
+    if not isinstance(value, FakeTensor) or any(type(s) is not int for s in (*value.shape, *value.stride())):
         raise NotCopied
     parameter = getattr(value, "_is_param", False)
     return ("tensor", tuple(value.shape), value.stride(), value.dtype, value.device, value.requires_grad, parameter)

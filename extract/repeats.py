@@ -43,6 +43,7 @@ def repeats_copied() -> Iterator[None]:
 
     def noting(change: Callable[..., Any]) -> Callable[..., Any]:
         def changed(self: Any, item: Any, *args: Any, **kwargs: Any) -> Any:
+            memory.attend(self.output_graph_weakref())
             memory.note(item)
             return change(self, item, *args, **kwargs)
 
@@ -64,30 +65,34 @@ class _Memory:
 
     def __init__(self, trace: Callable[..., VariableTracker]):
         self.trace = trace
-        self._start(None)
+        self.output: Any = None
 
-    def _start(self, output: Any) -> None:
+    def attend(self, output: Any) -> None:
+        """Begin anew when this is another graph than the last."""
+        if output is self.output:
+            return
         self.output = output
         self.calls: dict[Hashable, Call | None] = {}
         self.fingerprints = Fingerprints()
-        self.changed = False
+        self.changed = self.shared = False
 
     def note(self, item: Any) -> None:
-        """Something is about to be changed; what the trace itself made, and alone knows, does not count."""
+        """Something is about to be changed. What the trace itself has made does not count while it alone knows it."""
         kind = getattr(item, "mutation_type", None)
         made_here = isinstance(kind, ValueMutationNew) or (
             isinstance(kind, AttributeMutationNew) and not isinstance(item, TensorVariable)
         )
-        if made_here:
+        if made_here and not self.shared:
             return
-        if type(item) is UserDefinedObjectVariable:
-            self.calls = {}  # fingerprints know such an object by its identity, so what follows compares again
+        if made_here or type(item) is UserDefinedObjectVariable:
+            # Fingerprints know a foreign object by its identity, so calls that follow compare again. It may now hold
+            # what the trace has made: from here on that counts too.
+            self.calls, self.shared = {}, True
         else:
             self.changed = True
 
     def call(self, module: Any, tx: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
-        if tx.output is not self.output:
-            self._start(tx.output)
+        self.attend(tx.output)
         try:
             if self.changed:  # fingerprints are of the values that were there before
                 raise NotCopied

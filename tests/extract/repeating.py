@@ -162,6 +162,35 @@ def counts_in_an_object():
     return Stack(kind(meter) for meter in (one, other, one) for kind in (Reading, Reading, Counting, Reading, Reading))
 
 
+_SHELF = Meter()
+
+
+def collects_out_of_sight():
+    class Collecting(nn.Module):
+        def forward(self, x):
+            y = x * 2
+            _SHELF.calls.append(y)
+            return y
+
+    class Counting(nn.Module):
+        def forward(self, x):
+            return x + len(_SHELF.calls)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(kind() for _ in range(3) for kind in (Collecting, Counting, Counting))
+
+        def forward(self, x):
+            _SHELF.calls = found = []
+            for block in self.blocks:
+                x = block(x)
+            _SHELF.calls = 0
+            return x, found
+
+    return Model()
+
+
 def draws_a_number():
     class Drawing(nn.Module):
         def forward(self, x):
@@ -360,6 +389,7 @@ _MAKERS = (
     sets_an_attribute,
     counts_in_a_global,
     counts_in_an_object,
+    collects_out_of_sight,
     draws_a_number,
     knows_its_place,
     knows_its_parent,
