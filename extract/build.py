@@ -13,10 +13,12 @@ Nothing is initialised: the values of weights never reach a captured graph.
 from __future__ import annotations
 
 import contextlib
+import random
 import weakref
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -109,6 +111,13 @@ def _without_initialisation() -> Iterator[None]:
     finally:
         for name, function in saved.items():
             setattr(nn.init, name, function)
+
+
+def seed() -> None:
+    """Start every generator that a constructor, an input or a forward may draw from: captures must be repeatable."""
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.manual_seed(0)
 
 
 def parameter_count(module: nn.Module) -> int:

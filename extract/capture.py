@@ -111,15 +111,16 @@ def _run(source: Source, ref: ModelRef, variant: Variant, node_budget: int, atte
     stage = "build"
     try:
         with _clock(attempt, "build"), build.building(attempt.mode, dtype):
-            torch.manual_seed(0)  # real weights must not differ from run to run
+            build.seed()  # real weights must not differ from run to run
             module = source.build(ref)
         module.train(variant.mode == "train")
         attempt.parameters = build.parameter_count(module)
         stage = "inputs"
         with _clock(attempt, "inputs"):
-            torch.manual_seed(0)
+            build.seed()
             inputs = source.inputs(ref, module)
         stage = "trace"
+        build.seed()
         _trace(module, inputs, variant, node_budget, attempt)
     except RecordError as error:
         attempt.failure = classify(error, "record")
