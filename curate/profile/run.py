@@ -1,8 +1,8 @@
 """`python -m curate.profile.run ITEMS.parquet OUT_DIR`: profile many subgraphs on a bare machine, resumably.
 
 In go node rows of many records, most wanted first; into OUT_DIR come finished rows, each durable at once,
-`origin.json` (the device, and its measured copies) and `workers.log` (what workers print). Run it again after any end, and it goes on. The last line on stdout
-is a JSON object: counts by class, seconds, subgraphs an hour.
+`origin.json` (the device, and its measured copies) and `workers.log` (what workers print). Run it again after any end,
+and it goes on. The last line on stdout is a JSON object: counts by class, seconds, subgraphs an hour.
 
 Exit codes: 0 when every item is finished or the minutes are over; 2 for a missing device or unreadable items; 3 for a
 device lost on the way; 130 when interrupted. Needs torch, pyarrow, xxhash and the standard library.

@@ -26,6 +26,8 @@ from evaluate.measure.graphs import replays
 
 #: ATen operators that read only the elements of their first tensor that an index names.
 _GATHERS = {"embedding", "index", "index_select", "gather", "take", "_unsafe_index"}
+#: Views that their schemas do not call so.
+_VIEWS = {"_unsafe_view", "detach", "lift_fresh"}
 #: Bytes moved by the copies of the table: 1 KiB to 1 GiB.
 SIZES = tuple(2**k for k in range(10, 31, 2))
 _REPEATS, _SAMPLES = 10, 12
@@ -56,8 +58,8 @@ class _Reads(TorchDispatchMode):
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         schema = func._schema
-        if func.is_view or func.overloadpacket.__name__ in ("_unsafe_view", "detach", "lift_fresh"):
-            return result
+        if func.is_view or func.namespace == "prim" or func.overloadpacket.__name__ in _VIEWS:
+            return result  # a view, or a question about the tensor (its device): no element is read
         yielded = sum(_extent(t) for t in tree_leaves(result) if isinstance(t, torch.Tensor))
         gathers = func.overloadpacket.__name__ in _GATHERS
         for position, argument in enumerate((*args, *kwargs.values())):
