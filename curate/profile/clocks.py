@@ -88,31 +88,32 @@ def _fill(columns: dict[str, Any], clock: str, timings: dict[str, Timing]) -> in
 
 
 def _recorded(columns: dict[str, Any], arms: dict[str, Call], device: Device, repeats: int) -> int:
-    """Device work alone and the count of kernels; the reason when the calls cannot be recorded."""
+    """Count of kernels and device work alone; the reason when the calls cannot be recorded."""
     try:
-        for name, call in arms.items():
-            counted = graphs.count_operations(call, device)
-            columns[f"{name}_kernels"], columns[f"{name}_copies"] = counted.kernels, counted.copies
+        counts = {name: graphs.count_operations(call, device) for name, call in arms.items()}
         columns["counted_by"] = "graph"
-        columns["device_repeats"] = repeats
-        return _fill(columns, "device", graphs.replays(arms, device, repeats, REPLAYS))
+    except graphs.NotCapturable:
+        counts = {name: _profiled(call, device) for name, call in arms.items()}
+        columns["counted_by"] = "profiler"
+    for name, counted in counts.items():
+        columns[f"{name}_kernels"], columns[f"{name}_copies"] = counted.kernels, counted.copies
+    try:
+        timings = graphs.replays(arms, device, repeats, REPLAYS)
     except graphs.NotCapturable as error:
         columns["not_capturable"] = str(error)[:300]
-        if columns.get("counted_by") is None:
-            for name, call in arms.items():
-                columns[f"{name}_kernels"], columns[f"{name}_copies"] = _profiled(call, device)
-            columns["counted_by"] = "profiler"
         return 0
+    columns["device_repeats"] = repeats
+    return _fill(columns, "device", timings)
 
 
-def _profiled(call: Call, device: Device) -> tuple[int, int]:
+def _profiled(call: Call, device: Device) -> graphs.Operations:
     """Kernels, and copies or fills, of one call as CUPTI saw them."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
         call()
         device.synchronize()
     names = [e.name for e in seen.events() if e.device_type == torch.autograd.DeviceType.CUDA]
     copies = sum(name.startswith(("Memcpy", "Memset")) for name in names)
-    return len(names) - copies, copies
+    return graphs.Operations(len(names) - copies, copies)
 
 
 def _peak(call: Call, device: Device) -> int:

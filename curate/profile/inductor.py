@@ -99,7 +99,7 @@ def _group(node: Any, rows: dict[str, int]) -> Group:
     parts = list(node.get_nodes())
     found: set[int] = set()
     for part in parts:
-        for origin in getattr(part.node, "origins", None) or ():
+        for origin in part.node.get_origins() if part.node is not None else ():
             match = _LINE.search(origin.meta.get("stack_trace") or "")
             if match and match.group(1) in rows:
                 found.add(rows[match.group(1)])

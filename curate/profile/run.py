@@ -11,7 +11,9 @@ device lost on the way; 130 when interrupted. Needs torch, pyarrow, xxhash and t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
+import importlib
 import json
 import os
 import shutil
@@ -22,6 +24,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+#: Imported once, before the fork, else by every worker at its first compilation. None of them touches the device.
+_SHARED = (
+    *("torch._dynamo", "torch._inductor.compile_fx", "torch._inductor.scheduler", "torch._inductor.codegen.triton"),
+    *("torch._inductor.fx_passes.joint_graph", "torch._inductor.fx_passes.post_grad", "torch._inductor.lowering"),
+    *("torch._inductor.runtime.triton_heuristics", "torch._refs", "sympy.combinatorics"),
+)
 #: Seconds between two lines of progress.
 PROGRESS_SECONDS = 10.0
 
@@ -53,11 +61,9 @@ def prepare(scratch: str) -> None:
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{scratch}/inductor"
     os.environ["TRITON_CACHE_DIR"] = f"{scratch}/triton"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # Imported once, before the fork, by whoever compiles first otherwise; none of it touches the device.
-    import torch._dynamo
-    import torch._inductor.compile_fx
-    import torch._inductor.scheduler  # noqa: F401
-
+    for name in _SHARED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()  # what the workers share is never looked at again by their collectors
 

@@ -16,7 +16,7 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from evaluate.measure import values
+from evaluate.measure import reference, values
 from evaluate.measure.floor import Moved, bytes_moved
 from warehouse.graph import operators
 from warehouse.graph.devices import on_device
@@ -33,11 +33,13 @@ class TooLarge(Exception):
 
 @dataclass(slots=True)
 class Subject:
-    """module: on the device it will run on. drawn: distribution -> values on the host. moved: None where operators
-    need real values to be counted. random: draws random numbers. mutates: writes to its inputs, perhaps."""
+    """module: on the device it will run on. exact: its float64 form. drawn: distribution -> values on the host.
+    moved: None where operators need real values to be counted. random: draws random numbers. mutates: writes to its
+    inputs, perhaps."""
 
     record: GraphRecord
     module: fx.GraphModule
+    exact: fx.GraphModule
     drawn: dict[str, list[Any]]
     moved: Moved | None
     random: bool
@@ -65,9 +67,10 @@ def make(record: GraphRecord, device: str, seed: int) -> Subject:
     return Subject(
         record,
         module,
+        reference.in_float64(module),
         drawn,
         _moved(module, drawn["recipe"], device),
-        random=any(n.target in operators.RANDOM and n.target not in operators.MUTATING for n in nodes),
+        random=any(n.target in operators.RANDOM for n in nodes),
         mutates=any(n.target in operators.MUTATING for n in nodes),
     )
 

@@ -29,6 +29,8 @@ from warehouse.graph.record import GraphRecord, RecordError
 _PR_SET_PDEATHSIG = 1
 #: Subgraphs between two collections of garbage: Dynamo leaves cycles behind, and a collection takes a while.
 COLLECT_EVERY = 8
+#: Device memory that a worker may keep for its next subgraph.
+KEPT_BYTES = 2**32
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,9 @@ def _fill(
             }
             row |= clocks.clocked(arms, device, copies, made.moved)
         finally:
-            if device.is_cuda:
-                eager = fused = []
+            eager = fused = []
+            # Memory of recorded graphs goes back only so; done rarely, since the next subgraph has to ask for it anew.
+            if device.is_cuda and torch.cuda.memory_reserved() > KEPT_BYTES:
                 torch.cuda.empty_cache()
 
 

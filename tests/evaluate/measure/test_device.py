@@ -66,7 +66,8 @@ def test_nvml_is_none_where_its_library_is_not(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("reasons", "held_back"), [(0x0, False), (0x1, False), (0x2, False), (0x10, False), (0x4, True), (0x20, True), (0x41, True)]
+    ("reasons", "held_back"),
+    [(0x0, False), (0x1, False), (0x2, False), (0x10, False), (0x4, True), (0x20, True), (0x41, True)],
 )
 def test_idle_and_chosen_clocks_are_no_throttling(reasons, held_back):
     """Bits of nvml.h: 0x1 idle, 0x2 application clocks, 0x4 power cap, 0x10 sync boost, 0x20 and 0x40 thermal."""

@@ -29,7 +29,7 @@ def floats(*shape: int) -> torch.Tensor:
         ("outputs that share memory are written once", lambda x: (y := x + 1, y.view(2, 4)), [floats(8)], 32, 32),
         ("what lies between is not written", lambda x: ((x + 1) * 2).sum(), [floats(8)], 32, 4),
         ("half-precision outputs are smaller", lambda x: x.half(), [floats(8)], 32, 16),
-        ("a table that three rows are taken of", lambda i, w: F.embedding(i, w), [torch.arange(3), floats(99, 4)], 72, 48),
+        ("three rows of a table", lambda i, w: F.embedding(i, w), [torch.arange(3), floats(99, 4)], 72, 48),
         ("a mutated input is read and written", lambda x: x.add_(1), [floats(8)], 32, 32),
         ("nothing for an empty tensor", lambda x: x + 1, [floats(0)], 0, 0),
     ],

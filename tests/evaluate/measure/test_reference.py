@@ -40,7 +40,9 @@ NORMAL = '{"kind":"normal","mean":0.0,"std":1.0}'
 
 def record(recipe=NORMAL):
     x = Node("placeholder", name="x", role="input", slot=0, shape=(4, 6), dtype="float16", device="cpu", recipe=recipe)
-    w = Node("placeholder", name="w", role="parameter", slot=1, shape=(6,), dtype="float16", device="cpu", recipe=NORMAL)
+    w = Node(
+        "placeholder", name="w", role="parameter", slot=1, shape=(6,), dtype="float16", device="cpu", recipe=NORMAL
+    )
     return GraphRecord((x, w, Node("output", value="none", args='[{"tuple":["%2","%1"]}]')))
 
 
