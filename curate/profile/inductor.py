@@ -34,7 +34,8 @@ _LINE = re.compile(r'File "<eval_with_key>[^\n]*\n\s+(\w+)\s*(?::[^=\n]+)?=')
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What the scheduler put into one launch. kind: kernel, extern or view (no launch). rows: of the record."""
+    """What the scheduler put into one launch. kind: kernel, extern or view (no launch). rows: of the record; those of a
+    kernel may take in producers that it computes again, or that Inductor's origins merely mention."""
 
     kind: str
     rows: tuple[int, ...]
@@ -69,14 +70,15 @@ def compile_ahead(module: fx.GraphModule, record: GraphRecord, examples: Sequenc
     opened = False
 
     def after_fusion(nodes: list[Any]) -> list[Any]:
-        groups.extend(_group(node, rows) for node in nodes)
+        groups.extend(_settled([_group(node, rows) for node in nodes]))
         return nodes
 
     def backend(graph: fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
         inner: Any = compile_fx(graph, inputs)
         # Until the gate opens, the call that compiles gets nothing for each output: Dynamo only hands them on. An
         # exception would serve too, but torch.fx looks into it while Dynamo still traces every frame.
-        nothing = [None] * len(graph.graph.output_node().args[0])
+        outputs: Any = graph.graph.output_node().args[0]
+        nothing = [None] * len(outputs)
 
         def gate(*arguments: Any) -> Any:
             return inner(*arguments) if opened else nothing
@@ -106,3 +108,14 @@ def _group(node: Any, rows: dict[str, int]) -> Group:
     kinds = {type(part).__name__ for part in parts}
     kind = "extern" if node.is_extern() else "view" if kinds <= {"NopKernelSchedulerNode"} else "kernel"
     return Group(kind, tuple(sorted(found)))
+
+
+def _settled(groups: list[Group]) -> list[Group]:
+    """Groups in order, extern ones without the producers of their operands: a ready-made kernel computes none."""
+    made: list[Group] = []
+    earlier: set[int] = set()
+    for group in groups:
+        own = tuple(row for row in group.rows if row not in earlier)
+        made.append(Group(group.kind, own) if group.kind == "extern" and own else group)
+        earlier |= set(group.rows)
+    return made

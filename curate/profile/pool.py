@@ -64,7 +64,7 @@ class Pool:
         self.origin: dict[str, Any] = {}
         self._fork = multiprocessing.get_context("fork")
         self._workers: list[_Worker] = []
-        self._stillborn = 0
+        self._stillborn, self._why = 0, ""
 
     def __enter__(self) -> Pool:
         """Start the first worker and wait until it is up. Raises NoDevice."""
@@ -120,8 +120,10 @@ class Pool:
 
     def _hand_out(self, waiting: deque[str]) -> None:
         wanted = min(self.size, len(waiting) + sum(w.item is not None for w in self._workers))
-        while len(self._workers) < wanted:
+        while len(self._workers) < wanted and self._stillborn < STILLBORN:
             self._start()
+        if not self._workers and waiting:
+            raise NoDevice(self._why)
         for worker in self._workers:
             if worker.up and worker.item is None and waiting:
                 worker.item, worker.stage, worker.since = waiting.popleft(), "record", time.monotonic()
@@ -184,8 +186,9 @@ class Pool:
         return [self._row(item, "timeout", stage, f"longer than {self.limits.of(stage):g} s")] if item else []
 
     def _not_started(self, why: str) -> None:
-        self._stillborn += 1
-        if not self.origin or self._stillborn >= STILLBORN:
+        """A worker that is up may still finish what it has; the run ends when none is left."""
+        self._stillborn, self._why = self._stillborn + 1, why
+        if not self.origin:
             raise NoDevice(why)
 
     def _row(self, item: str | None, klass: str, stage: str, detail: str) -> dict[str, Any]:

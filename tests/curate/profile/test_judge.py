@@ -80,7 +80,7 @@ def test_a_graph_whose_inputs_do_not_matter_is_refused():
 
 
 def test_an_input_that_does_not_matter_is_named():
-    assert judge(made(lambda x, y: x + y * 0, torch.randn(4), torch.randn(4)))["insensitive"] == [1]
+    assert judge(made(lambda x, y: x * 0 + y, torch.randn(4), torch.randn(4)))["insensitive"] == [0]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_an_input_that_does_not_matter_is_named():
     [
         (lambda x: x.sin(), False, False, False),
         (lambda x: x * 1e-9, True, True, False),
-        (lambda x: x * 1e-9 + 5, False, True, False),
+        (lambda x: x * 1e-6 + 5, False, True, False),
         (lambda x: x.reshape(2, 2).contiguous(), False, False, True),
         (lambda x: x.view(2, 2).t().contiguous(), False, False, False),
     ],
