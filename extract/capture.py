@@ -22,9 +22,19 @@ from torch.utils import _pytree as pytree
 
 from dedup.hashes import hashes
 from extract import build
-from extract.dynamo import NodeBudgetExceeded, break_reason, device_stands_by, lean, outermost, tracing, unguarded
+from extract.dynamo import (
+    NodeBudgetExceeded,
+    break_reason,
+    device_stands_by,
+    lean,
+    outermost,
+    tracing,
+    unguarded,
+    weights_wrapped_directly,
+)
 from extract.failures import classify
 from extract.model import Capture, CapturedGraph, ExampleInputs, Failure, ModelRef, Variant
+from extract.repeats import repeats_copied
 from extract.sources.registry import Source
 from warehouse.graph.from_fx import difference, from_graph_module
 from warehouse.graph.inputs import infer_recipes
@@ -140,7 +150,8 @@ def _trace(module: nn.Module, inputs: ExampleInputs, variant: Variant, budget: i
         compiled = torch.compile(module, backend=backend, dynamic=variant.shapes == "symbolic")
         with _clock(attempt, "trace"):
             try:
-                if not _in_one_graph(compiled, args, kwargs):
+                copying = variant.mode == "eval" and variant.shapes == "static"
+                if not _in_one_graph(compiled, args, kwargs, copying):
                     torch._dynamo.reset()
                     backend.start_over()
                     compiled(*args, **kwargs)
@@ -151,10 +162,13 @@ def _trace(module: nn.Module, inputs: ExampleInputs, variant: Variant, budget: i
         attempt.failure = Failure("no_graph", "trace", "", "the forward ran without one compiled graph", "")
 
 
-def _in_one_graph(compiled: Callable[..., Any], args: Any, kwargs: Any) -> bool:
-    """Try without guards, which works when the whole forward is one graph. False: do it again, with guards."""
+def _in_one_graph(compiled: Callable[..., Any], args: Any, kwargs: Any, copying: bool) -> bool:
+    """Try without guards, which works when the whole forward is one graph. False: do it again, with guards.
+
+    `copying`: copy the graph of a repeated block, which needs static sizes and no gradients.
+    """
     try:
-        with unguarded():
+        with unguarded(), weights_wrapped_directly(), repeats_copied() if copying else contextlib.nullcontext():
             compiled(*args, **kwargs)
     except _WholeModel:
         return True

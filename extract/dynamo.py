@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import re
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
@@ -19,6 +20,7 @@ import torch._dynamo
 import torch.cuda.amp.common
 from torch._dynamo.output_graph import OutputGraph, SubgraphTracer
 from torch._dynamo.utils import counters
+from torch._dynamo.variables.builder import GraphArg, VariableBuilder, wrap_fx_proxy
 from torch._guards import GuardsSet
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._mode_utils import no_dispatch
@@ -61,6 +63,7 @@ def tracing(node_budget: int, values: bool) -> Iterator[None]:
         "accumulated_recompile_limit": 4096,
         "allow_rnn": True,
         "trace_numpy": False,  # NumPy calls end a graph; its functions would hold no operator that a record can name
+        "run_gc_after_compile": False,
         "specialize_float": True,  # eps and p stay literals in symbolic captures too
     }
     settings = {k: v for k, v in settings.items() if hasattr(torch._dynamo.config, k)}
@@ -144,7 +147,54 @@ def break_reason(text: str, stack: list[Any] | None = None) -> str:
     return clean_text(f"{title}: {explanation}" if explanation else title) + place
 
 
+@contextlib.contextmanager
+def weights_wrapped_directly() -> Iterator[None]:
+    """A short way for parameters and buffers of modules, without guards: sound where `unguarded` is.
+
+    Their sizes are static, so the fake that Dynamo wants is a plain copy of ours, and all the graph needs is the
+    input, its source, and one variable for whoever reaches the same tensor again.
+    """
+    wrap = VariableBuilder.wrap_tensor
+
+    def directly(self: Any, value: torch.Tensor) -> Any:
+        source, output = self.source, self.tx.output
+        if not isinstance(value, FakeTensor) or value.fake_mode is self.tx.fake_mode:
+            return wrap(self, value)
+        if not source.guard_source.is_unspecialized_nn_module() or source in output.input_source_to_var:
+            return wrap(self, value)
+        fake = _copy(self.tx.fake_mode, value)
+        name = re.sub(r"[^a-zA-Z0-9]+", "_", self.name)
+        proxy = output.root_tracer.create_graph_input(name, type(value), fake, source=source)
+        proxy.node.meta["grapharg"] = GraphArg(source, value, pass_arg_as_tensor=False, fake_tensor=fake)
+        proxy.node.meta["tensor_dict"] = {}
+        variable = wrap_fx_proxy(tx=self.tx, proxy=proxy, example_value=fake, source=source)
+        output.side_effects.track_object_existing(value, variable)
+        output.input_source_to_var[source] = variable
+        return variable
+
+    VariableBuilder.wrap_tensor = directly  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        VariableBuilder.wrap_tensor = wrap  # type: ignore[method-assign]
+        _copies.clear()
+
+
 _copies: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+
+def _copy(mode: FakeTensorMode, tensor: FakeTensor) -> FakeTensor:
+    """The fake of `mode` with the same sizes, strides, dtype and device; one for each tensor."""
+    made = _copies.get(tensor)
+    if made is None or made.fake_mode is not mode:
+        with no_dispatch():
+            meta = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+            made = FakeTensor(mode, meta, tensor.device)
+        if getattr(tensor, "_is_param", False):
+            made._is_param = True
+        made.requires_grad_(tensor.requires_grad)
+        _copies[tensor] = made
+    return made
 
 
 @contextlib.contextmanager
@@ -160,15 +210,7 @@ def lean() -> Iterator[None]:
         ours = isinstance(tensor, FakeTensor) and getattr(tensor, "_is_param", False) and tensor.fake_mode is not self
         if not ours:
             return from_tensor(self, tensor, **given)
-        made = _copies.get(tensor)
-        if made is None or made.fake_mode is not self:
-            with no_dispatch():
-                meta = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-                made = FakeTensor(self, meta, tensor.device)
-            made._is_param = True
-            made.requires_grad_(tensor.requires_grad)
-            _copies[tensor] = made
-        return made
+        return _copy(self, tensor)  # type: ignore[arg-type]
 
     def no_names(self: Any, module: Any, source: Any) -> None:
         return None

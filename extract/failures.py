@@ -105,7 +105,7 @@ _PACKAGE_WANTED = re.compile(r"requires? the \S+ (?:library|package)\b|pip insta
 #: What a constructor raises when a default configuration makes no sense by itself.
 _CONFIGURATION = re.compile(r"\bconfig|_config\b|configuration|NoneType", re.IGNORECASE)
 _TORCH = re.compile(r"(?:^|/)torch/")
-_OURS = re.compile(r"/extract/(?:capture|build|dynamo|job|verify|worker|workers|zygote)\.py$")
+_OURS = re.compile(r"/extract/(?:build|calls|capture|dynamo|job|repeats|verify|worker|workers|zygote)\.py$")
 
 
 def clean_text(text: str, limit: int = 500) -> str:

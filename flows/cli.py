@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from flows.commands import doctor, refresh, show, snapshots, sql
+from flows.commands import diff, doctor, refresh, show, snapshots, sql
 from flows.errors import INTERRUPTED, MENDABLE, OK, UserError
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ app.command("refresh")(refresh.refresh)
 app.command("sql")(sql.sql)
 app.command("show")(show.show)
 app.add_typer(snapshots.app, name="snapshots")
+app.command("diff")(diff.diff)
 app.command("doctor")(doctor.doctor)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from extract.failures import CLASSES
 from flows.plan import Plan
+from warehouse.changes import compare
 from warehouse.snapshot import Snapshot, Warehouse
 from warehouse.storage import durable
 
@@ -53,7 +54,12 @@ def summarise(warehouse: Warehouse, snapshot: Snapshot, work: Plan) -> dict[str,
         },
         "failures": [{"class": kind, "source": source, "captures": n} for (kind, source), n in sorted(classes.items())],
         "tables": {name: table.written for name, table in sorted(snapshot.tables.items())},
+        "changes": compare(warehouse, _parent(warehouse, snapshot), snapshot),
     }
+
+
+def _parent(warehouse: Warehouse, snapshot: Snapshot) -> Snapshot | None:
+    return next((s for s in warehouse.snapshots() if s.id == snapshot.parent), None)
 
 
 def write_files(warehouse: Warehouse, snapshot: Snapshot, work: Plan) -> dict[str, Any]:
@@ -91,9 +97,17 @@ def failure_table(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 def markdown(summary: dict[str, Any]) -> str:
     lines = [f"# Snapshot {summary['sequence']} ({summary['snapshot'][:12]})", ""]
-    for rows in (source_table(summary), failure_table(summary)):
+    changes = summary["changes"]
+    since = changes["before"]["number"]
+    for title, rows in (
+        ("Captures asked for", source_table(summary)),
+        ("Failures", failure_table(summary)),
+        (f"Graphs since {'the beginning' if since is None else f'snapshot {since}'}", changes["graphs"]),
+        ("Captures since then", changes["captures"]),
+    ):
         if not rows:
             continue
+        lines += [f"## {title}", ""]
         lines += ["| " + " | ".join(rows[0]) + " |", "|" + " --- |" * len(rows[0])]
         lines += ["| " + " | ".join(str(v) for v in row.values()) + " |" for row in rows] + [""]
     return "\n".join(lines)

@@ -271,15 +271,16 @@ MODULES = {
 
 class Oddities:
     name = "oddities"
+    modules = MODULES
 
     def list(self):
-        return (self.ref(name) for name in MODULES)
+        return (self.ref(name) for name in self.modules)
 
     def ref(self, name):
         return ModelRef(self.name, name, canonical_config({"class": name}), name.lower(), "test", "test", "1")
 
     def build(self, ref):
-        return MODULES[ref.name]()
+        return self.modules[ref.name]()
 
     def inputs(self, ref, model):
         if ref.name == "Tied":

@@ -51,6 +51,7 @@ from warehouse.storage import open_storage
         (["sql", "SELECT 1"], ["there is no warehouse", "passnet refresh"]),
         (["show", "ab"], ["there is no warehouse"]),
         (["snapshots"], ["there is no warehouse"]),
+        (["diff", "1", "2"], ["there is no warehouse"]),
         (["snapshots", "prune"], ["--keep"]),
     ],
 )

@@ -58,6 +58,19 @@ def test_snapshots_are_listed_and_pruned(passnet: Passnet, lake: Path):
     assert finish(start(lake, models="good-1", variants="train"))[0] == 0
     listed = json.loads(passnet("snapshots", "--json")[1])
     assert [row["number"] for row in listed] == [1, 2] and listed[1]["parent"] == listed[0]["id"]
+    changed = json.loads(passnet("diff", "1", "--json")[1])
+    assert changed["captures"] == [
+        {
+            "change": "added",
+            "source": "toy",
+            "variant": "train-static-float32-cuda",
+            "status": "complete",
+            "captures": 1,
+        }
+    ]
+    assert "train-static-float32-cuda" in passnet("diff", "1", "2")[1]
+    assert "one and the same" in passnet("diff", "2")[1]
+    refused(passnet("diff", "7"), "7")
     planned = json.loads(passnet("snapshots", "prune", "--keep", "1", "--json")[1])
     assert planned["snapshots"] == [1] and not planned["deleted"]
     assert len(json.loads(passnet("snapshots", "--json")[1])) == 2, "without --yes nothing is deleted"
@@ -106,6 +119,7 @@ def test_a_summary_is_written_beside_the_data(lake: Path):
     (run,) = (lake / "runs").iterdir()
     summary = json.loads((run / "summary.json").read_text())
     assert summary["sources"]["toy"]["models"] == 48
+    assert summary["changes"]["graphs"][0]["graphs"] == summary["tables"]["graphs"], "all new in the first snapshot"
     assert "forward_error" in (run / "summary.md").read_text()
 
 
