@@ -247,7 +247,7 @@ PROFILES = Table(
         ("zero_passes", _B, "whether outputs of zeros would be correct at level -5"),
         ("constant_passes", _B, "whether outputs of one constant each would be correct at level -5"),
         ("copy_passes", _B, "whether each output equals an input, reshaped or not"),
-        ("insensitive", pa.list_(_I32), "slots of inputs that change no output"),
+        ("insensitive", pa.list_(_I64), "slots of inputs that change no output"),
         ("cause", _S, "where Inductor is slower than eager: host, device, both or none"),
     ),
     ("subgraph_hash", "device", "mode"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -30,6 +31,7 @@ _SHARED = (
     *("torch._inductor.fx_passes.joint_graph", "torch._inductor.fx_passes.post_grad", "torch._inductor.lowering"),
     *("torch._inductor.runtime.triton_heuristics", "torch._refs", "sympy.combinatorics"),
 )
+_PR_SET_PDEATHSIG = 1
 #: Seconds between two lines of progress.
 PROGRESS_SECONDS = 10.0
 
@@ -44,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--minutes", type=float, default=float("inf"), help="hand out nothing after so many minutes")
     made.add_argument("--limit", type=int, default=None, help="profile at most so many")
     made.add_argument("--seed", type=int, default=0, help="seed of the inputs")
+    made.add_argument("--end-with-parent", action="store_true", help="stop when the process that started this one ends")
     made.add_argument("--compile-seconds", type=float, default=120.0, help="deadline of one compilation")
     made.add_argument("--measure-seconds", type=float, default=60.0, help="deadline of one measurement")
     return made
@@ -71,6 +74,8 @@ def prepare(scratch: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     scratch = tempfile.mkdtemp(prefix="passnet-profile-")
+    if arguments.end_with_parent:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     try:
         prepare(scratch)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -122,3 +124,17 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def main() -> int:
+    """`python -m evaluate.measure.device cpu|cuda`: the origin as JSON on stdout, or one line on stderr and 2."""
+    try:
+        print(json.dumps(asdict(open_device(sys.argv[1] if len(sys.argv) > 1 else "cuda").origin)))
+    except NoDevice as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
