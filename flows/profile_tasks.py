@@ -1,9 +1,9 @@
 """The Prefect flow behind `passnet profile`, and the two places where its work can happen.
 
 Here: the worker program is started on this machine and everything is one batch. On a Dask cluster: batches go to
-workers that declare the resource GPU (`dask worker … --resources GPU=1`), one at a time each; profiles on a CPU go to any
-worker. Either way the program is `python -m curate.profile.run`, in a process of its own, and its rows come back as they
-stand on disk.
+workers that declare the resource GPU (`dask worker … --resources GPU=1`), one at a time each; profiles on a CPU go to
+any worker. Either way the program is `python -m curate.profile.run`, in a process of its own, and its rows come back as
+they stand on disk.
 """
 
 from __future__ import annotations

@@ -79,15 +79,15 @@ def ranked(waiting: list[Candidate], every: list[Candidate]) -> list[str]:
 
 def node_rows(warehouse: Warehouse, snapshot: Snapshot, nodes: str, hashes: tuple[str, ...]) -> pa.Table:
     """The node rows of `hashes` with a column `priority`, their places in that order; file after file."""
-    place = pa.table(
-        {"graph_hash": pa.array(hashes, pa.string()), "priority": pa.array(range(len(hashes)), pa.int64())}
-    )
-    chosen = pc.field("graph_hash").isin(place.column("graph_hash").combine_chunks())
+    order = pa.array(hashes, pa.string())
     parts = [NODES.schema.empty_table()]
     for file in snapshot.tables[nodes].files:
         with readable(warehouse.storage, file.path) as stream:
-            parts.append(pq.read_table(stream, filters=chosen).select(NODES.schema.names).cast(NODES.schema))
-    return pa.concat_tables(parts).join(place, "graph_hash").combine_chunks()
+            rows = pq.read_table(stream, filters=pc.field("graph_hash").isin(order))
+        parts.append(rows.select(NODES.schema.names).cast(NODES.schema))
+    table = pa.concat_tables(parts)
+    places = pc.index_in(table.column("graph_hash"), value_set=order).cast(pa.int64())
+    return table.append_column("priority", places)
 
 
 def _candidates(warehouse: Warehouse, snapshot: Snapshot) -> tuple[str, list[Candidate]]:
