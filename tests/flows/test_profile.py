@@ -154,10 +154,12 @@ def test_work_for_a_gpu_goes_to_the_workers_that_declare_one(lake: Path, tmp_pat
     """Two workers, one with the resource: whatever is submitted for cuda runs there."""
     from distributed import Client, LocalCluster, get_worker
 
-    where: list[str] = []
+    def batch(items: pa.Table, request: flow.Request) -> list[dict[str, Any]]:
+        names = items.column("graph_hash").to_pylist()
+        return [row(name, "NVIDIA H200", detail=str(get_worker().name)) for name in names]
+
     monkeypatch.setattr(profile_tasks, "identify", lambda device: str(get_worker().name))
-    rows = [row("a" * 32, "NVIDIA H200")]
-    monkeypatch.setattr(profile_tasks, "profile_batch", lambda items, request: where.append(get_worker().name) or rows)
+    monkeypatch.setattr(profile_tasks, "profile_batch", batch)
     plain = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
     with plain as cluster, Client(cluster) as client:
         cluster.scale(1)
@@ -174,7 +176,7 @@ def test_work_for_a_gpu_goes_to_the_workers_that_declare_one(lake: Path, tmp_pat
         items = pa.table({"graph_hash": ["a" * 32, "b" * 32], "priority": [0, 1]})
         monkeypatch.setattr(profile_tasks, "BATCH", 1)
         at.profile(items, results, lambda line: None)
-        assert where == ["gpu", "gpu"]
+        assert [(r["subgraph_hash"][0], r["detail"]) for r in results.rows()] == [("a", "gpu"), ("b", "gpu")]
         client.sync(worker.close)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 import torch
@@ -81,3 +83,14 @@ def test_items_come_in_file_order_or_by_priority(tmp_path):
 def test_a_file_without_the_columns_of_nodes_is_refused():
     with pytest.raises(RecordError, match="lack the column"):
         Items(pa.table({"graph_hash": ["a"]}))
+
+
+def test_the_page_lists_every_class_and_every_count():
+    from curate.profile.classes import CLASSES
+    from curate.profile.clocks import LADDER, REPLAYS
+
+    page = (Path(__file__).parents[3] / "docs/profiling.md").read_text()
+    for name, meaning in CLASSES.items():
+        assert f"| `{name}` | {meaning} |" in page
+    for _, host, event, warm, repeats in LADDER:
+        assert f"| {host} | {event} | {warm} | {repeats} | {REPLAYS} |" in page
