@@ -103,7 +103,7 @@ def parse(name: str, text: str) -> ReadyQuery:
 def page(connection: duckdb.DuckDBPyConnection, origin: str) -> str:
     """docs/queries.md: every question with its SQL and its answer. `origin` says whose answers they are."""
     parts = [
-        "# Twelve questions to a warehouse\n",
+        "# Questions to a warehouse\n",
         "Each question is a file in `curate/queries/`. Ask one at the prompt of `passnet sql` with `.run NAME`\n"
         "(parameters as `name=value`), or paste the SQL into `passnet sql`, with a value for each `$name`.\n",
         f"The answers below are of {origin}. Make this page again with\n"

@@ -130,21 +130,28 @@ def widest(c):
     ]
 
 
+def unprofiled(c, name):
+    assert ask(c, name) == []
+
+
 ANSWERS = {
     "attention_without_softmax": attention, "dtype_mix": dtypes, "effects": effects, "failures_by_class": failures,
     "frequent_sequences": sequences, "graph_breaks_by_reason": breaks, "largest_graphs": largest,
     "models_sharing_a_graph": sharing, "operators_by_share": shares, "pointwise_chains": chains,
     "symbolic_operators": symbolic, "widest_layer_norm": widest,
+    # Nothing was profiled in the tiny warehouse; tests/curate/profile/test_sql.py asks one that was.
+    "host_or_device": unprofiled, "inductor_wrong": unprofiled,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ready.names())
 def test_each_ready_query_gives_the_known_answer(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    ANSWERS[name](connection)
+    answer = ANSWERS[name]
+    answer(connection, name) if answer is unprofiled else answer(connection)
 
 
-def test_there_are_twelve_questions_each_ending_in_a_question_mark() -> None:
-    assert len(ready.names()) == 12
+def test_each_question_ends_in_a_question_mark_and_says_how_to_read_its_answer() -> None:
+    assert sorted(ANSWERS) == ready.names()
     for query in map(ready.load, ready.names()):
         assert query.question.endswith("?") and query.reading
 
