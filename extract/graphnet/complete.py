@@ -1,0 +1,141 @@
+"""A draft record and its metas to a full GraphRecord: the dtype and shape of every value, and value recipes.
+
+A sample states its arguments alone. The draft is rebuilt through the allow-list (`warehouse.graph.to_fx`) and run once
+on fake tensors, which have sizes and no data; the graph with what it yielded is then recorded as a captured graph is,
+so an imported graph is hashed like any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._mode_utils import no_dispatch
+
+from extract.dynamo import device_stands_by
+from extract.graphnet.metas import Meta
+from extract.graphnet.names import path_and_role
+from extract.graphnet.problem import SampleError, shown
+from extract.graphnet.program import FILE, Program
+from extract.graphnet.recipes import with_recipes
+from warehouse.graph.from_fx import difference, from_graph_module
+from warehouse.graph.literals import DTYPES
+from warehouse.graph.record import GraphRecord, Node, RecordError
+from warehouse.graph.to_fx import to_graph_module
+
+_ROW = re.compile(r"row (\d+): ")
+
+
+class RunError(Exception):
+    """An operator refused its fake operands; raised from the operator's own exception. `place` is its line."""
+
+    def __init__(self, message: str, place: str):
+        super().__init__(message)
+        self.place = place
+
+
+def complete(program: Program, metas: Mapping[str, Meta]) -> GraphRecord:
+    """The record of a sample.
+
+    Raises SampleError for what the sample lacks, RecordError for what a record cannot hold, RunError for a graph that
+    does not run on its metas.
+    """
+    described = [_described(parameter.name, metas) for parameter in program.parameters]
+    roles = [path_and_role(p.name, p.annotation) for p in program.parameters]
+    draft = program.draft.with_nodes(
+        tuple(
+            _typed(node, meta, role)
+            for node, meta, (_, role) in zip(program.draft.nodes, described, roles, strict=False)
+        )
+        + program.draft.nodes[len(described) :]
+    )
+    try:
+        module = to_graph_module(draft, callable_=False)
+    except RecordError as error:
+        raise _placed(error, program) from error
+    _run(module, described, [role for _, role in roles], program)
+    record = from_graph_module(module)
+    rows = list(record.nodes)
+    for row, node in record.placeholders():
+        path, role = roles[node.slot or 0]
+        rows[row] = replace(node, name=path, role=role)
+    record = with_recipes(record.with_nodes(tuple(rows)), dict(enumerate(described)))
+    where = difference(module, to_graph_module(record, callable_=False))
+    if where is not None:
+        raise RecordError("round_trip_mismatch", where)
+    return record
+
+
+def _described(name: str, metas: Mapping[str, Meta]) -> Meta:
+    if name not in metas:
+        raise SampleError("meta_invalid", f"argument {shown(name)} is described nowhere", "weight_meta.py")
+    return metas[name]
+
+
+def _typed(node: Node, meta: Meta, role: str) -> Node:
+    if role == "symbol":
+        return replace(node, value="symint", role=role)
+    return replace(node, value="tensor", dtype=meta.dtype, shape=meta.shape, device=meta.device, role=role)
+
+
+def _placed(error: RecordError, program: Program) -> SampleError:
+    """The same error with the line of model.py in place of the row."""
+    found = _ROW.search(str(error))
+    row = int(found.group(1)) if found else 0
+    line = program.lines[row] if row < len(program.lines) else 0
+    return SampleError(error.kind, _ROW.sub("", str(error), count=1), f"{FILE}:{line}")
+
+
+@contextlib.contextmanager
+def _fake() -> Iterator[FakeTensorMode]:
+    """Fake tensors as a capture has them: on a CUDA device that need not exist, sizes that depend on data as symbols."""
+    mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    with torch.no_grad(), device_stands_by(), mode:
+        yield mode
+
+
+def _run(module: fx.GraphModule, described: list[Meta], roles: list[str], program: Program) -> None:
+    """Run `module` on fakes of its metas and note each node's value as Dynamo would (`example_value`)."""
+    lines = iter(program.lines[len(described) :])
+    values: dict[fx.Node, Any] = {}
+    waiting = iter(zip(described, roles, strict=True))
+    with _fake() as mode:
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                value = _argument(*next(waiting), mode, read=any(user.target == "item" for user in node.users))
+            elif node.op == "output":
+                continue
+            else:
+                line = next(lines)
+                args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+                try:
+                    value = (
+                        node.target(*args, **kwargs)
+                        if node.op == "call_function"
+                        else getattr(args[0], node.target)(*args[1:], **kwargs)
+                    )
+                except Exception as error:  # whatever an operator says of its operands
+                    raise RunError(f"{node.target} refuses its operands", f"{FILE}:{line}") from error
+            values[node] = node.meta["example_value"] = value
+
+
+def _argument(meta: Meta, role: str, mode: FakeTensorMode, read: bool) -> Any:
+    """The fake of an argument. `read`: `.item()` reads it (an eps, a size), so its one value goes with it."""
+    if role == "symbol":
+        return int(meta.data[0]) if meta.data else 4
+    with no_dispatch():
+        dtype = DTYPES[meta.dtype]
+        constant = None
+        if read and math.prod(meta.shape) == 1:
+            constant = torch.tensor(meta.data or [meta.mean or 0.0], dtype=dtype).reshape(meta.shape)
+        return FakeTensor(
+            mode, torch.empty(meta.shape, dtype=dtype, device="meta"), torch.device(meta.device), constant
+        )
