@@ -90,7 +90,7 @@ def refresh(request: Request, started: Callable[[Plan], Progress]) -> Refreshed:
     catalog = Catalog(open_storage(request.warehouse))
     refs = select(catalog, request.sources, request.models, request.limit, request.seed)
     warehouse = Warehouse.open(request.warehouse, create=True)  # only now: a refused selection leaves no folder
-    with _alone(warehouse):
+    with alone(warehouse):
         catalog.save()
         parent = warehouse.latest()
         work = plan(warehouse, parent, refs, variants)
@@ -130,7 +130,7 @@ def _variants(names: Sequence[str]) -> list[Variant]:
 
 
 @contextlib.contextmanager
-def _alone(warehouse: Warehouse) -> Iterator[None]:
+def alone(warehouse: Warehouse) -> Iterator[None]:
     """Keep a second refresh out of a local warehouse. The kernel drops the lock with its process."""
     if not isinstance(warehouse.storage, LocalStorage):
         yield
@@ -183,4 +183,4 @@ def _outcome(warehouse: Warehouse, snapshot: Snapshot, work: Plan, seconds: floa
     )
 
 
-__all__ = ["Refreshed", "Request", "SchedulerLost", "batches", "refresh"]
+__all__ = ["Refreshed", "Request", "SchedulerLost", "alone", "batches", "refresh"]

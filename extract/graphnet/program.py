@@ -89,6 +89,10 @@ class _Ref:
     row: int
 
 
+#: What an ignored call gives. It is no literal, so a text that goes on to use it is refused.
+_NOTHING = object()
+
+
 def parse(text: str) -> Program:
     """Read the text of a `model.py`. Raises SampleError(`syntax_unsupported` or `operator_not_listed`)."""
     try:
@@ -340,7 +344,7 @@ class _Reader:
 
     def function(self, dotted: str, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         if dotted in spelling.IGNORED:
-            return None
+            return _NOTHING
         if dotted in _MAKERS:
             return _MAKERS[dotted](self, args, kwargs, node)
         if dotted == "getattr" and len(args) == 2 and isinstance(args[1], str) and not kwargs:
@@ -435,9 +439,10 @@ def _slice(reader: _Reader, args: list[Any], kwargs: dict[str, Any], node: ast.A
 
 
 def _size(reader: _Reader, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-    if len(args) != 1 or kwargs or not all(type(s) is int for s in _leaves(args)):
-        raise _refused(node, "torch.Size takes one list of integers")
-    return torch.Size(args[0])
+    if len(args) != 1 or kwargs or not all(type(s) is int or isinstance(s, _Ref) for s in _leaves(args)):
+        raise _refused(node, "torch.Size takes one list of sizes")
+    known = all(type(s) is int for s in args[0])
+    return torch.Size(args[0]) if known else tuple(args[0])  # a record's size is all numbers
 
 
 #: Calls that make a literal, not a row.

@@ -41,8 +41,8 @@ _SYNONYMS = {
     "torch._C._functorch._remove_batch_dim": "torch._functorch.predispatch._remove_batch_dim",
     "torch.ops.aten._local_scalar_dense": "torch.Tensor.item",
 }
-#: Calls that only count how often an API is used; records leave them out.
-IGNORED = frozenset({"torch._C._log_api_usage_once"})
+#: Calls that only count how often an API is used, or make an object that no operator takes; records leave them out.
+IGNORED = frozenset({"torch._C._log_api_usage_once", "torch.autograd.function.FunctionCtx"})
 #: Builtins that a sample may call by their bare name.
 _BARE = frozenset(name.removeprefix("builtins.") for name in LISTED if name.startswith("builtins."))
 
