@@ -24,12 +24,14 @@ from extract.dynamo import device_stands_by
 from extract.graphnet.metas import Meta
 from extract.graphnet.names import path_and_role
 from extract.graphnet.problem import SampleError, shown
-from extract.graphnet.program import FILE, Program
+from extract.graphnet.program import FILE, MAX_NAME, Program
 from extract.graphnet.recipes import with_recipes
 from warehouse.graph.from_fx import difference, from_graph_module
+from warehouse.graph.inputs import MAX_ELEMENTS
 from warehouse.graph.literals import DTYPES
 from warehouse.graph.record import GraphRecord, Node, RecordError
 from warehouse.graph.to_fx import to_graph_module
+from warehouse.graphnet.layout import PATH, ROLE, STRIDE, WEIGHTS
 
 _ROW = re.compile(r"row (\d+): ")
 
@@ -49,7 +51,10 @@ def complete(program: Program, metas: Mapping[str, Meta]) -> GraphRecord:
     does not run on its metas.
     """
     described = [_described(parameter.name, metas) for parameter in program.parameters]
-    roles = [path_and_role(p.name, p.annotation) for p in program.parameters]
+    roles = [
+        _stated(meta, *path_and_role(p.name, p.annotation))
+        for p, meta in zip(program.parameters, described, strict=True)
+    ]
     draft = program.draft.with_nodes(
         tuple(
             _typed(node, meta, role)
@@ -80,6 +85,14 @@ def _described(name: str, metas: Mapping[str, Meta]) -> Meta:
     return metas[name]
 
 
+def _stated(meta: Meta, path: str, role: str) -> tuple[str, str]:
+    """Path and role as our own export states them beside the layout's attributes, else as the name tells."""
+    told = meta.extra.get(PATH), meta.extra.get(ROLE)
+    if role != "symbol" and isinstance(told[0], str) and told[1] in ("parameter", "buffer", "input"):
+        return told[0][:MAX_NAME], str(told[1])
+    return path, role
+
+
 def _typed(node: Node, meta: Meta, role: str) -> Node:
     if role == "symbol":
         return replace(node, value="symint", role=role)
@@ -107,12 +120,18 @@ def _run(module: fx.GraphModule, described: list[Meta], roles: list[str], progra
     lines = iter(program.lines[len(described) :])
     values: dict[fx.Node, Any] = {}
     waiting = iter(zip(described, roles, strict=True))
+    device = torch.device("cuda" if any(meta.device == "cuda" for meta in described) else "cpu")  # of constants
     with _fake() as mode:
         for node in module.graph.nodes:
             if node.op == "placeholder":
                 value = _argument(*next(waiting), mode, read=any(user.target == "item" for user in node.users))
             elif node.op == "output":
                 continue
+            elif node.op == "get_attr":
+                next(lines)
+                held = getattr(module, str(node.target))
+                with no_dispatch():
+                    value = FakeTensor(mode, held.to("meta"), device if held.dim() else held.device, held)
             else:
                 line = next(lines)
                 args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)

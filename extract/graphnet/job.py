@@ -21,6 +21,7 @@ from extract.graphnet.complete import RunError, complete
 from extract.graphnet.problem import SampleError
 from extract.model import Capture, CapturedGraph, Failure, ModelRef, Variant
 from warehouse.graph.record import GraphRecord
+from warehouse.graphnet.layout import FACTS, INPUTS, MODEL, WEIGHTS
 from warehouse.storage import WarehouseError
 
 BUILD = "imported"
@@ -51,15 +52,15 @@ def run(given: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
 
 def record_of(folder: str) -> GraphRecord:
     """The record of the sample in `folder`. Raises SampleError, RecordError or RunError."""
-    parsed = program.parse(samples.read(folder, samples.MODEL))
-    described = metas.parse(samples.read(folder, samples.WEIGHTS), samples.WEIGHTS)
+    parsed = program.parse(samples.read(folder, MODEL))
+    described = metas.parse(samples.read(folder, WEIGHTS), WEIGHTS)
     try:
-        inputs = samples.read(folder, samples.INPUTS)
+        inputs = samples.read(folder, INPUTS)
     except SampleError as error:
         if error.kind != "sample_incomplete":
             raise
         inputs = ""
-    described = {**metas.parse(inputs, samples.INPUTS), **described}
+    described = {**metas.parse(inputs, INPUTS), **described}
     return complete(parsed, described)
 
 
@@ -83,11 +84,11 @@ def _import(ref: ModelRef, variant: Variant, folder: str, problem: str | None, b
 
 def _facts_are_json(folder: str) -> None:
     try:
-        json.loads(samples.read(folder, samples.FACTS))
+        json.loads(samples.read(folder, FACTS))
     except (ValueError, RecursionError) as error:
         if isinstance(error, SampleError):
             raise
-        raise SampleError("meta_invalid", f"{samples.FACTS} is not JSON", samples.FACTS) from error
+        raise SampleError("meta_invalid", f"{FACTS} is not JSON", FACTS) from error
 
 
 def _failure(error: Exception) -> Failure:

@@ -22,17 +22,18 @@ import torch
 from extract.graphnet import spelling
 from extract.graphnet.problem import SampleError, shown
 from warehouse.graph import operators
-from warehouse.graph.literals import DTYPES, LAYOUTS, MEMORY_FORMATS, dumps, encode_literal
+from warehouse.graph.constants import MAX_BYTES, encode_tensor
+from warehouse.graph.literals import DTYPE_NAMES, DTYPES, LAYOUTS, MEMORY_FORMATS, dumps, encode_literal
 from warehouse.graph.record import GraphRecord, Node, RecordError
+from warehouse.graphnet.layout import CLASS, MODEL
 
-FILE = "model.py"
-CLASS = "GraphModule"
+FILE = MODEL
 #: Statements of one forward; the largest published sample has 28,464 lines.
 MAX_STATEMENTS = 400_000
 MAX_NAME = 4096
 MAX_DEPTH = 64
 #: Modules that a sample may name, and what it may take from torch and math by bare name.
-_MODULES = {"torch": "torch", "math": "math", "operator": "operator", "_operator": "operator", "builtins": "builtins"}
+_MODULES = {"torch", "math", "operator", "_operator", "builtins", "torchvision"}
 _FROM = {"torch": {"device", "inf", "nan"}, "math": {"inf", "nan"}}
 _NUMBERS = {"inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e}
 _BARE: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "Ellipsis": Ellipsis}
@@ -118,22 +119,66 @@ def _program(module: ast.Module) -> Program:
             raise _refused(statement, "only imports of torch and math and the class may stand at module level")
     if list(classes) != [CLASS]:
         raise SampleError("syntax_unsupported", f"one class {CLASS} is expected, not {shown(list(classes))}", FILE)
-    forward = _forward(classes[CLASS])
-    return _Reader(forward).read()
+    forward, constants = _members(classes[CLASS])
+    return _Reader(forward, constants).read()
 
 
-def _forward(found: ast.ClassDef) -> ast.FunctionDef:
+def _members(found: ast.ClassDef) -> tuple[ast.FunctionDef, dict[str, Node]]:
+    """forward, and the constants that `__init__` registers, by name."""
     forward = None
+    constants: dict[str, Node] = {}
     if found.decorator_list or found.keywords:
         raise _refused(found, "a class with decorators or keywords")
     for member in found.body:
         if isinstance(member, ast.FunctionDef) and member.name == "forward" and not member.decorator_list:
             forward = member
+        elif isinstance(member, ast.FunctionDef) and member.name == "__init__" and not member.decorator_list:
+            constants.update(_registered(member))
         elif not _is_docstring(member) and not isinstance(member, ast.Pass):
-            raise _refused(member, "a class member besides forward")
+            raise _refused(member, "a class member besides forward and __init__")
     if forward is None:
         raise SampleError("syntax_unsupported", f"{CLASS} has no forward", f"{FILE}:{found.lineno}")
-    return forward
+    return forward, constants
+
+
+def _registered(method: ast.FunctionDef) -> Iterator[tuple[str, Node]]:
+    """Constants of an `__init__`: `self.register_buffer("name", torch.tensor([...], dtype=...).reshape([...]))`."""
+    for statement in method.body:
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"))):
+                continue
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="self"), attr="register_buffer"),
+                    args=[
+                        ast.Constant(value=str() as name),
+                        ast.Call(
+                            func=ast.Attribute(
+                                value=ast.Call(
+                                    args=[ast.List() as values], keywords=[ast.keyword(arg="dtype", value=dtype)]
+                                ) as made,
+                                attr="reshape",
+                            ),
+                            args=[ast.List() as shape],
+                        ),
+                    ],
+                )
+            ) if _dotted(made.func) == "torch.tensor":
+                yield name, _constant(values, dtype, shape, statement)
+            case _:
+                raise _refused(statement, "__init__ may register constants and nothing else")
+
+
+def _constant(values: ast.expr, dtype: ast.expr, shape: ast.expr, statement: ast.stmt) -> Node:
+    reader = _Reader(ast.FunctionDef("", lineno=statement.lineno), {})  # for literals alone: it knows no names
+    numbers, kind, sizes = reader.value(values), reader.value(dtype), reader.value(shape)
+    if reader.rows or not isinstance(kind, torch.dtype) or len(numbers) > MAX_BYTES:
+        raise _refused(statement, "a constant that is no plain list of numbers, or too long")
+    try:
+        tensor = torch.tensor(numbers, dtype=kind).reshape(sizes)
+        return Node("constant", args=encode_tensor(tensor), dtype=DTYPE_NAMES[kind], shape=tuple(tensor.shape))
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:  # a RecordError is a ValueError
+        raise _refused(statement, f"a constant that is no tensor: {shown(error)}") from error
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
@@ -143,7 +188,9 @@ def _is_docstring(statement: ast.stmt) -> bool:
 def _is_harmless_import(statement: ast.stmt) -> bool:
     """An import of what `_Reader` knows by name. Nothing is imported; others could mean anything."""
     if isinstance(statement, ast.Import):
-        return all(a.name in _MODULES and a.asname in (None, a.name) for a in statement.names)
+        return all(
+            (a.name in _MODULES or a.name.startswith("torch.")) and a.asname in (None, a.name) for a in statement.names
+        )
     if isinstance(statement, ast.ImportFrom):
         known = _FROM.get(statement.module or "", set())
         return statement.level == 0 and all(a.name in known and a.asname is None for a in statement.names)
@@ -156,9 +203,11 @@ def _refused(node: ast.AST, what: str) -> SampleError:
 
 @dataclass
 class _Reader:
-    """Walks one forward. `names`: what each name stands for now, a `_Ref` or a literal; cleared names are gone."""
+    """Walks one forward. `names`: what each name stands for now, a `_Ref` or a literal; cleared names are gone.
+    `constants`: what `self.name` may stand for."""
 
     forward: ast.FunctionDef
+    constants: dict[str, Node]
     rows: list[Node] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)
@@ -317,6 +366,8 @@ class _Reader:
 
     def attribute(self, node: ast.Attribute) -> Any:
         dotted = _dotted(node)
+        if dotted is not None and dotted.removeprefix("self.") in self.constants and dotted.startswith("self."):
+            return self.append(self.constants[dotted.removeprefix("self.")], node)
         if dotted is not None and dotted in _CONSTANTS and dotted.split(".")[0] not in self.names:
             return _CONSTANTS[dotted]
         if dotted is not None and dotted.split(".")[0] in _MODULES and dotted.split(".")[0] not in self.names:
@@ -432,6 +483,12 @@ def _float(reader: _Reader, args: list[Any], kwargs: dict[str, Any], node: ast.C
     return reader.row("call_function", "builtins.float", args, kwargs, node)
 
 
+def _complex(reader: _Reader, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    if len(args) != 2 or kwargs or not all(isinstance(part, int | float) for part in args):
+        raise _refused(node, "complex takes two numbers")
+    return complex(*args)
+
+
 def _slice(reader: _Reader, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
     if not 1 <= len(args) <= 3 or kwargs:
         raise _refused(node, "slice takes one to three arguments")
@@ -451,5 +508,6 @@ _MAKERS: dict[str, Callable[[_Reader, list[Any], dict[str, Any], ast.Call], Any]
     "torch.device": _device,
     "slice": _slice,
     "float": _float,
+    "complex": _complex,
     "torch.Size": _size,
 }

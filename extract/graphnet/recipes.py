@@ -12,12 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from extract.graphnet.metas import Meta
-from warehouse.graph.inputs import infer_recipes
+from extract.graphnet.problem import SampleError, shown
+from warehouse.graph.inputs import KINDS, infer_recipes
 from warehouse.graph.literals import DTYPES, dumps, loads
-from warehouse.graph.record import GraphRecord
+from warehouse.graph.record import GraphRecord, RecordError
+from warehouse.graphnet.layout import RECIPE, WEIGHTS
 
 #: Values that a recipe lists one by one.
 MAX_VALUES = 4096
+MAX_TEXT = 1 << 20
 
 
 def with_recipes(record: GraphRecord, metas: Mapping[int, Meta]) -> GraphRecord:
@@ -30,6 +33,9 @@ def with_recipes(record: GraphRecord, metas: Mapping[int, Meta]) -> GraphRecord:
         inferred = loads(node.recipe or "null")
         if meta is None or inferred is None:
             continue
+        if (stated := _stated(meta)) is not None:
+            rows[row] = replace(node, recipe=stated)
+            continue
         if inferred["kind"] == "symbol":
             recipe = {"kind": "symbol", "value": int(meta.data[0]) if meta.data else inferred["value"]}
         elif DTYPES[meta.dtype].is_floating_point and node.dtype == meta.dtype:
@@ -38,6 +44,20 @@ def with_recipes(record: GraphRecord, metas: Mapping[int, Meta]) -> GraphRecord:
             continue
         rows[row] = replace(node, recipe=dumps(recipe))
     return record.with_nodes(tuple(rows))
+
+
+def _stated(meta: Meta) -> str | None:
+    """The recipe that our own export states; None without one. It is data: `draw` refuses what is no recipe."""
+    told = meta.extra.get(RECIPE)
+    if told is None:
+        return None
+    try:
+        recipe = loads(told) if isinstance(told, str) and len(told) <= MAX_TEXT else None
+    except RecordError:
+        recipe = None
+    if not isinstance(recipe, dict) or recipe.get("kind") not in KINDS:
+        raise SampleError("meta_invalid", f"{shown(meta.name)}: recipe {shown(told)}", f"{WEIGHTS}:{meta.line}")
+    return dumps(recipe)
 
 
 def _counted(meta: Meta) -> dict[str, Any] | None:

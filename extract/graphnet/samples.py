@@ -20,20 +20,12 @@ import xxhash
 
 from extract.graphnet.problem import SampleError, shown
 from extract.model import ModelRef, Variant, canonical_config
+from warehouse.graphnet.layout import CONSTRAINTS, FACTS, HASH, INPUTS, MODEL, SUBGRAPH, TASK_GRAPHS, TASK_LIST, WEIGHTS
 
 SOURCE = "graphnet"
-MODEL, WEIGHTS, INPUTS, FACTS, HASH = (
-    "model.py",
-    "weight_meta.py",
-    "input_meta.py",
-    "graph_net.json",
-    "graph_hash.txt",
-)
 #: What a sample is read for; those that must be there.
-FILES = (MODEL, WEIGHTS, INPUTS, FACTS, HASH, "input_tensor_constraints.py", "subgraph_sources.json")
+FILES = (MODEL, WEIGHTS, INPUTS, FACTS, HASH, CONSTRAINTS, SUBGRAPH)
 NEEDED = (MODEL, WEIGHTS, FACTS)
-#: A task folder of PassBench lists its graphs here, by paths that begin with its link `graphs`.
-TASK_LIST = "graph_list.txt"
 MAX_BYTES = 64 << 20
 MAX_FOLDERS = 5_000_000
 _MODALITIES = {"computer_vision": "vision", "nlp": "text", "audio": "audio", "multimodal": "multimodal"}
@@ -78,13 +70,13 @@ def _listed(task: str, root: Path) -> Iterator[Sample]:
 
     Where that lies under `root`, or the task has a folder `graphs` of its own, the walk meets the graphs anyway.
     """
-    link = Path(task) / "graphs"
+    link = Path(task) / TASK_GRAPHS
     if not link.is_symlink():
         return
     target = link.resolve()
     if target.is_relative_to(root.resolve()):
         return
-    if target not in {parent / "graphs" for parent in Path(task).resolve().parents}:
+    if target not in {parent / TASK_GRAPHS for parent in Path(task).resolve().parents}:
         yield Sample(_name(os.fspath(link), root), os.fspath(link), "a link that leads out of the folder")
         return
     try:
@@ -97,7 +89,7 @@ def _listed(task: str, root: Path) -> Iterator[Sample]:
             continue
         folder = Path(task, line)
         name = _name(os.path.join(task, line), root)
-        if line.split("/")[0] != "graphs" or not folder.resolve().is_relative_to(target):
+        if line.split("/")[0] != TASK_GRAPHS or not folder.resolve().is_relative_to(target):
             yield Sample(_printable(name), os.fspath(folder), "a listed path that leads out of the graphs")
         else:
             yield Sample(name, os.fspath(folder.resolve()))

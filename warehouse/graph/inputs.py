@@ -30,6 +30,7 @@ from warehouse.graph.literals import DTYPES, dumps, loads
 from warehouse.graph.record import GraphRecord, Node, RecordError
 from warehouse.graph.uses import Uses, is_integer
 
+KINDS = ("normal", "positive", "index", "values", "mask", "probability", "arange", "constant", "symbol")
 MAX_ELEMENTS = 2**33  # of all inputs that one `draw` makes
 _SCALE = re.compile(r"(norm|bn|ln)[^.]*(\.\d+)*\.(weight|scale|gamma)$|(^|\.)(ln|bn|norm)\w*\.weight$")
 
