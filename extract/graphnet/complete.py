@@ -155,6 +155,16 @@ def _argument(meta: Meta, role: str, mode: FakeTensorMode, read: bool) -> Any:
         constant = None
         if read and math.prod(meta.shape) == 1:
             constant = torch.tensor(meta.data or [meta.mean or 0.0], dtype=dtype).reshape(meta.shape)
-        return FakeTensor(
-            mode, torch.empty(meta.shape, dtype=dtype, device="meta"), torch.device(meta.device), constant
-        )
+        made = torch.empty_strided(meta.shape, _stride(meta), dtype=dtype, device="meta")
+        return FakeTensor(mode, made, torch.device(meta.device), constant)
+
+
+def _stride(meta: Meta) -> tuple[int, ...]:
+    """Strides as our own export states them, else those of a contiguous tensor."""
+    told = meta.extra.get(STRIDE)
+    if told is None:
+        return torch.empty(meta.shape, device="meta").stride()
+    sane = isinstance(told, list) and len(told) == len(meta.shape) and all(type(s) is int and s >= 0 for s in told)
+    if not sane or sum((s - 1) * t for s, t in zip(meta.shape, told, strict=True)) >= MAX_ELEMENTS:
+        raise SampleError("meta_invalid", f"{shown(meta.name)}: strides {shown(told)} do not fit", f"{WEIGHTS}:{meta.line}")
+    return tuple(told)

@@ -126,8 +126,11 @@ def read_bytes(folder: str, file: str) -> bytes:
     except (OSError, ValueError) as error:
         why = "a link" if os.path.islink(os.path.join(folder, file)) else getattr(error, "strerror", None) or str(error)
         raise SampleError("sample_refused", f"{file} cannot be opened: {shown(why)}", file) from error
+    about = os.fstat(handle)
+    if stat.S_ISDIR(about.st_mode):
+        os.close(handle)
+        raise SampleError("sample_refused", f"{file} is a folder", file)
     with open(handle, "rb") as stream:
-        about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
             raise SampleError("sample_refused", f"{file} is no regular file", file)
         if about.st_size > MAX_BYTES:
