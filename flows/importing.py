@@ -97,9 +97,7 @@ def _plan(warehouse: Warehouse, parent: Snapshot | None, found: list[samples.Sam
     for sample in found:
         ref, variant = samples.describe(sample)
         refs.append(ref)
-        asked[capture_id(ref.config_hash, variant, HASH_VERSION)] = payload(
-            sample, ref, variant, warehouse.storage.url
-        )
+        asked[capture_id(ref.config_hash, variant, HASH_VERSION)] = payload(sample, ref, variant, warehouse.storage.url)
     wanted = {identity: given for identity, given in asked.items() if identity not in held}
     return Plan(tuple(refs), wanted, frozenset(staged & set(wanted)), frozenset(held & set(asked)))
 

@@ -109,7 +109,7 @@ def _placed(error: RecordError, program: Program) -> SampleError:
 
 @contextlib.contextmanager
 def _fake() -> Iterator[FakeTensorMode]:
-    """Fake tensors as a capture has them: on a CUDA device that need not exist, sizes that depend on data as symbols."""
+    """Fake tensors as a capture has them: on a CUDA device that need not be there, unknown sizes as symbols."""
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     with torch.no_grad(), device_stands_by(), mode:
         yield mode
@@ -166,5 +166,7 @@ def _stride(meta: Meta) -> tuple[int, ...]:
         return torch.empty(meta.shape, device="meta").stride()
     sane = isinstance(told, list) and len(told) == len(meta.shape) and all(type(s) is int and s >= 0 for s in told)
     if not sane or sum((s - 1) * t for s, t in zip(meta.shape, told, strict=True)) >= MAX_ELEMENTS:
-        raise SampleError("meta_invalid", f"{shown(meta.name)}: strides {shown(told)} do not fit", f"{WEIGHTS}:{meta.line}")
+        raise SampleError(
+            "meta_invalid", f"{shown(meta.name)}: strides {shown(told)} do not fit", f"{WEIGHTS}:{meta.line}"
+        )
     return tuple(told)

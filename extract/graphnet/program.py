@@ -145,7 +145,9 @@ def _registered(method: ast.FunctionDef) -> Iterator[tuple[str, Node]]:
     """Constants of an `__init__`: `self.register_buffer("name", torch.tensor([...], dtype=...).reshape([...]))`."""
     for statement in method.body:
         match statement:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"))):
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"))
+            ):
                 continue
             case ast.Expr(
                 value=ast.Call(

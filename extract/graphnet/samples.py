@@ -113,7 +113,11 @@ def _printable(text: str) -> str:
         c if c.isprintable() and not 0xD800 <= ord(c) < 0xE000 else c.encode("unicode_escape", "surrogatepass").decode()
         for c in text
     )
-    return shown_as if len(shown_as) <= 1024 else f"{shown_as[:990]}…{xxhash.xxh3_128_hexdigest(text.encode('utf-8', 'surrogatepass'))}"
+    return (
+        shown_as
+        if len(shown_as) <= 1024
+        else f"{shown_as[:990]}…{xxhash.xxh3_128_hexdigest(text.encode('utf-8', 'surrogatepass'))}"
+    )
 
 
 def read_bytes(folder: str, file: str) -> bytes:

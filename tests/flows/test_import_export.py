@@ -37,7 +37,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(root / "timm" / "mlp_a", source="timm", model_name="mlp_a", heuristic_tag="computer_vision")
     write(root / "timm" / "mlp_b", MLP.replace("scores", "points"), source="timm", model_name="mlp_b")
     write(root / "hub" / "mlp_c", MLP.replace("> -3", "> -4"))
-    write(root / "hub" / "hostile", f"open({os.fspath(root / 'canary')!r}, 'w')\n" + forward("return (x,)"), meta("x", 2))
+    write(
+        root / "hub" / "hostile", f"open({os.fspath(root / 'canary')!r}, 'w')\n" + forward("return (x,)"), meta("x", 2)
+    )
     (write(root / "hub" / "torn") / "weight_meta.py").unlink()
     return root
 

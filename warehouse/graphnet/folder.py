@@ -19,7 +19,11 @@ _ACT = "export"
 
 
 def write_graph(
-    storage: Storage, folder: str, record: GraphRecord, facts: Mapping[str, Any], sources: Mapping[str, Any] | None = None
+    storage: Storage,
+    folder: str,
+    record: GraphRecord,
+    facts: Mapping[str, Any],
+    sources: Mapping[str, Any] | None = None,
 ) -> str:
     """Write `record` as the sample `folder` of `storage`; returns the SHA-256 that its graph_hash.txt holds.
 

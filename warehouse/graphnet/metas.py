@@ -82,7 +82,12 @@ def _numbers(recipe: dict[str, Any], elements: int, dtype: str) -> dict[str, Any
         bounds = {"min_val": recipe["low"], "max_val": recipe["high"]} if "low" in recipe else {}
         return {"mean": float(recipe["mean"]), "std": float(recipe["std"]), **bounds, "data": None}
     if kind == "positive":
-        return {"mean": float(recipe["mean"]), "std": float(recipe["std"]), "min_val": recipe["mean"] / 10, "data": None}
+        return {
+            "mean": float(recipe["mean"]),
+            "std": float(recipe["std"]),
+            "min_val": recipe["mean"] / 10,
+            "data": None,
+        }
     if kind == "probability":
         return {"mean": 0.5, "std": 0.26, "min_val": 0.05, "max_val": 0.95, "data": None}
     if real:  # a mask, drawn as what it leaves through

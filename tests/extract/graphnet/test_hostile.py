@@ -1,4 +1,4 @@
-"""A stranger's folder is read, never run; what cannot be read is a classed problem with a place, and costs itself alone."""
+"""A stranger's folder is read, never run; what cannot be read is a classed row with a place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ CODE = {
     "at module level": f"{WRITES}\n" + forward("return (x,)"),
     "in an import": "import os\n" + forward("return (x,)"),
     "in a decorator": forward("return (x,)").replace("    def", f"    @{WRITES}\n    def"),
-    "in a base's keyword": forward("return (x,)").replace("(torch.nn.Module)", f"(torch.nn.Module, metaclass={WRITES})"),
+    "in a base's keyword": forward("return (x,)").replace(
+        "(torch.nn.Module)", f"(torch.nn.Module, metaclass={WRITES})"
+    ),
     "in a class body": forward("return (x,)").replace("    def", f"    y = {WRITES}\n    def"),
     "in a default": forward("return (x,)", f"x={WRITES}"),
     "in __init__": forward("return (x,)").replace("    def", f"    def __init__(self):\n        {WRITES}\n    def"),
