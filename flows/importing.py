@@ -25,6 +25,8 @@ from warehouse.snapshot import Snapshot, Warehouse
 
 JOB = "extract.graphnet.job:run"
 #: What import workers have loaded before they are forked; the last brings what fake tensors need.
+#: Samples that a worker does before it is replaced: it remembers what calls yield, and leaks nothing.
+RECYCLE_AFTER = 500
 PRELOAD = ("torch", "torch._decomp.decompositions", "torch._refs", "extract.graphnet.job")
 
 

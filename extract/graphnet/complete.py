@@ -21,6 +21,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._mode_utils import no_dispatch
 
 from extract.dynamo import device_stands_by
+from extract.graphnet import memory
 from extract.graphnet.metas import Meta
 from extract.graphnet.names import path_and_role
 from extract.graphnet.problem import SampleError, shown
@@ -34,6 +35,7 @@ from warehouse.graph.to_fx import to_graph_module
 from warehouse.graphnet.layout import PATH, ROLE, STRIDE, WEIGHTS
 
 _ROW = re.compile(r"row (\d+): ")
+_memory = memory.Memory()
 
 
 class RunError(Exception):
@@ -117,33 +119,38 @@ def _fake() -> Iterator[FakeTensorMode]:
 
 def _run(module: fx.GraphModule, described: list[Meta], roles: list[str], program: Program) -> None:
     """Run `module` on fakes of its metas and note each node's value as Dynamo would (`example_value`)."""
-    lines = iter(program.lines[len(described) :])
-    values: dict[fx.Node, Any] = {}
-    waiting = iter(zip(described, roles, strict=True))
+    rows = enumerate(program.draft.nodes)
     device = torch.device("cuda" if any(meta.device == "cuda" for meta in described) else "cpu")  # of constants
+    values: dict[fx.Node, Any] = {}
+    remembered = memory.Graph(_memory, program.draft)
     with _fake() as mode:
         for node in module.graph.nodes:
-            if node.op == "placeholder":
-                value = _argument(*next(waiting), mode, read=any(user.target == "item" for user in node.users))
-            elif node.op == "output":
+            if node.op == "output":
                 continue
+            at, row = next(rows)
+            if node.op == "placeholder":
+                read = any(user.target == "item" for user in node.users)
+                value = _argument(described[at], roles[at], mode, read)
             elif node.op == "get_attr":
-                next(lines)
                 held = getattr(module, str(node.target))
                 with no_dispatch():
                     value = FakeTensor(mode, held.to("meta"), device if held.dim() else held.device, held)
             else:
-                line = next(lines)
-                args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
-                try:
-                    value = (
-                        node.target(*args, **kwargs)
-                        if node.op == "call_function"
-                        else getattr(args[0], node.target)(*args[1:], **kwargs)
-                    )
-                except Exception as error:  # whatever an operator says of its operands
-                    raise RunError(f"{node.target} refuses its operands", f"{FILE}:{line}") from error
+                value = remembered.result(
+                    at, row, mode, lambda node=node, at=at: _called(node, values, program.lines[at])
+                )
+            remembered.note(at, value)
             values[node] = node.meta["example_value"] = value
+
+
+def _called(node: fx.Node, values: Mapping[fx.Node, Any], line: int) -> Any:
+    args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+    try:
+        if node.op == "call_function":
+            return node.target(*args, **kwargs)  # type: ignore[operator]
+        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    except Exception as error:  # whatever an operator says of its operands
+        raise RunError(f"{node.target} refuses its operands", f"{FILE}:{line}") from error
 
 
 def _argument(meta: Meta, role: str, mode: FakeTensorMode, read: bool) -> Any:

@@ -39,12 +39,18 @@ def graphnet(
 
     Only what is new is done. Kill it at any moment: the same command goes on.
     """
-    from flows.importing import JOB, PRELOAD, import_graphnet
+    from flows.importing import JOB, PRELOAD, RECYCLE_AFTER, import_graphnet
     from flows.progress import Display
     from flows.refresh import Request
 
     request = Request(
-        warehouse=warehouse, workers=workers, deadline=deadline, scheduler=scheduler, job=JOB, preload=PRELOAD
+        warehouse=warehouse,
+        workers=workers,
+        deadline=deadline,
+        scheduler=scheduler,
+        job=JOB,
+        preload=PRELOAD,
+        recycle_after=RECYCLE_AFTER,
     )
     with Display() as display:
         found = import_graphnet(folder, request, display.started)

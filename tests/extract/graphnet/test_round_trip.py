@@ -6,6 +6,7 @@ import json
 import math
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +71,8 @@ def test_every_literal_is_printed_so_that_it_is_read_back_exactly(first: Any, se
     data = [json.loads(dumps(encode_literal(v, lambda _: None))) for v in (first, second)]
     y = build.call("torch.nn.functional.pad", x, data[0], kwargs={"value": data[1]})
     record = build.output(y)
-    record = record.with_nodes(tuple([Node(**{**_columns(record.nodes[0]), "name": name}), *record.nodes[1:]]))
+    record = record.with_nodes((replace(record.nodes[0], name=name), *record.nodes[1:]))
     assert told(program.parse(model_text(record).text).draft) == told(record)
-
-
-def _columns(node: Node) -> dict[str, Any]:
-    return {field: getattr(node, field) for field in Node.__dataclass_fields__}
 
 
 @given(tangles(effects=True))
