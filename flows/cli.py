@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from flows.commands import diff, doctor, profile, refresh, show, snapshots, sql
+from flows.commands import diff, doctor, export, import_, profile, refresh, show, snapshots, sql
 from flows.errors import INTERRUPTED, MENDABLE, OK, UserError
 
 app = typer.Typer(
@@ -28,6 +28,8 @@ app = typer.Typer(
 )
 app.command("refresh")(refresh.refresh)
 app.command("profile")(profile.profile)
+app.add_typer(import_.app, name="import")
+app.add_typer(export.app, name="export")
 app.command("sql")(sql.sql)
 app.command("show")(show.show)
 app.add_typer(snapshots.app, name="snapshots")

@@ -36,7 +36,7 @@ Progress = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything a refresh is told. `workers` 0 means one for each core."""
+    """Everything a refresh is told. `workers` 0 means one for each core; `recycle_after` as in `Limits`."""
 
     sources: tuple[str, ...] = ()
     models: str | None = None
@@ -49,6 +49,7 @@ class Request:
     scheduler: str | None = None
     job: str = JOB
     preload: tuple[str, ...] = PRELOAD
+    recycle_after: int = Limits().recycle_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def worker_count(request: Request) -> int:
 
 
 def limits(request: Request) -> Limits:
-    return Limits(deadline_s=request.deadline)
+    return Limits(deadline_s=request.deadline, recycle_after=request.recycle_after)
 
 
 def _variants(names: Sequence[str]) -> list[Variant]:
@@ -183,4 +184,4 @@ def _outcome(warehouse: Warehouse, snapshot: Snapshot, work: Plan, seconds: floa
     )
 
 
-__all__ = ["Refreshed", "Request", "SchedulerLost", "batches", "refresh"]
+__all__ = ["Refreshed", "Request", "SchedulerLost", "alone", "batches", "refresh"]

@@ -62,7 +62,7 @@ CAPTURES = Table(
         ("dtype", _S, "floating-point type of weights and inputs"),
         ("device", _S, "device traced for; cuda is traced with fake tensors and needs no GPU"),
         ("status", _S, "complete; partial: some graphs, then a failure; failed: no graph"),
-        ("build", _S, "how the module was built: empty, meta or real"),
+        ("build", _S, "how the module was built: empty, meta or real; imported: read from a published sample"),
         ("verified", _S, "nodes: each graph compared node by node after reload; outputs: also run against the module"),
         ("graph_count", _I32, "graphs that Dynamo compiled"),
         ("break_count", _I32, "graph breaks"),

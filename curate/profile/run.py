@@ -60,6 +60,8 @@ def compilers(asked: int, device: str) -> int:
 
 def prepare(scratch: str) -> None:
     """Environment of all workers. Before torch is imported: Inductor reads it once."""
+    # Asked the usual way whether there is a GPU, torch starts CUDA's runtime, which no forked worker could use then.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # a worker compiles in itself: no pools inside the pool
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{scratch}/inductor"
     os.environ["TRITON_CACHE_DIR"] = f"{scratch}/triton"

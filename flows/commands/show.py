@@ -34,7 +34,7 @@ def show(
     if svg and as_json:
         raise UserError("--svg and --json exclude each other: give one of them")
     connection = connect(warehouse, snapshot)
-    found = _full_hash(connection, graph_hash)
+    found = full_hash(connection, graph_hash)
     table: Any = connection.sql("SELECT * FROM nodes WHERE graph_hash = $hash", params={"hash": found}).to_arrow_table()
     record = records_from_table(table)[found]
     if svg:
@@ -56,7 +56,8 @@ def show(
     print(out)
 
 
-def _full_hash(connection: Any, beginning: str) -> str:
+def full_hash(connection: Any, beginning: str) -> str:
+    """The one graph_hash that begins so. UserError when none does, or several do."""
     if not beginning or not all(c in "0123456789abcdefABCDEF" for c in beginning):
         raise UserError(f"{beginning[:60]!r} is not a graph_hash: give up to 32 hex digits, as in the table `graphs`")
     query = "SELECT graph_hash FROM graphs WHERE starts_with(graph_hash, $text) ORDER BY 1 LIMIT 6"

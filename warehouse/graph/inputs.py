@@ -8,7 +8,7 @@ A recipe is a JSON object; `kind` is one of
     normal       mean, std, and optional low, high that values are clamped to
     positive     mean, std; values are |mean + std * n|, at least mean / 10
     index        integers in [low, high); optional sorted: ascending along the last dimension
-    values       these integers, for small inputs that are sizes or offsets rather than indices
+    values       these numbers, for small inputs that are sizes, offsets or constants rather than indices
     mask         form: `bool` or `binary` (1 and 0, each last dimension holding both), `additive` (0 and -10000)
     probability  uniform in [0.05, 0.95]
     arange       start, start + 1, ... along the last dimension
@@ -30,6 +30,7 @@ from warehouse.graph.literals import DTYPES, dumps, loads
 from warehouse.graph.record import GraphRecord, Node, RecordError
 from warehouse.graph.uses import Uses, is_integer
 
+KINDS = ("normal", "positive", "index", "values", "mask", "probability", "arange", "constant", "symbol")
 MAX_ELEMENTS = 2**33  # of all inputs that one `draw` makes
 _SCALE = re.compile(r"(norm|bn|ln)[^.]*(\.\d+)*\.(weight|scale|gamma)$|(^|\.)(ln|bn|norm)\w*\.weight$")
 
@@ -225,7 +226,8 @@ def _drawn(recipe: dict[str, Any], shape: tuple[int, ...], dtype: torch.dtype, s
         values = torch.randint(int(recipe["low"]), int(recipe["high"]), shape, generator=generator)
         return values.sort(dim=-1).values if recipe.get("sorted") is True and shape else values
     if kind == "values":
-        return torch.tensor(recipe["values"], dtype=torch.int64).reshape(shape)
+        exact = torch.float64 if dtype.is_floating_point else torch.int64
+        return torch.tensor(recipe["values"], dtype=exact).reshape(shape)
     if kind == "probability":
         return torch.rand(shape, generator=generator, dtype=torch.float64) * 0.9 + 0.05
     if kind == "arange":

@@ -22,19 +22,27 @@ _ILLEGAL = re.compile(r"[^0-9A-Za-z]+")
 _PREFIX = {"parameter": "p_", "buffer": "b_", "input": "x_", "symbol": "s_"}
 
 
-def to_graph_module(record: GraphRecord) -> fx.GraphModule:
+class _Unprinted(fx.GraphModule):
+    """A module whose graph is only looked at: printing and compiling its forward would cost as much as all the rest."""
+
+    def recompile(self) -> Any:
+        return None
+
+
+def to_graph_module(record: GraphRecord, callable_: bool = True) -> fx.GraphModule:
     """The module of `record`: call it with one value for each placeholder, in slot order; it returns the outputs.
 
     Nested graphs are its submodules `body_i`, constants its buffers `constant_i` (on the CPU: move them with `.to`).
+    Without `callable_` the graph is there, to be compared or interpreted, and forward is not.
     Raises RecordError(`record_invalid` or `operator_not_listed`), naming the row.
     """
     validate(record)
-    return _build(record)
+    return _build(record, fx.GraphModule if callable_ else _Unprinted)
 
 
-def _build(record: GraphRecord) -> fx.GraphModule:
+def _build(record: GraphRecord, kind: type[fx.GraphModule]) -> fx.GraphModule:
     graph = fx.Graph()
-    root: dict[str, Any] = {f"body_{i}": _build(body) for i, body in enumerate(record.bodies)}
+    root: dict[str, Any] = {f"body_{i}": _build(body, kind) for i, body in enumerate(record.bodies)}
     made: dict[int, fx.Node] = {}
     for row, node in record.placeholders():
         made[row] = _placeholder(graph, node)
@@ -51,7 +59,7 @@ def _build(record: GraphRecord) -> fx.GraphModule:
         else:
             made[row] = _call_or_output(graph, row, node, made)
     try:
-        return fx.GraphModule(root, graph, class_name="StoredGraph")
+        return kind(root, graph, class_name="StoredGraph")
     except (SyntaxError, ValueError, TypeError, IndexError, RuntimeError) as error:
         raise RecordError("record_invalid", f"torch.fx cannot print this graph: {error}") from error
 

@@ -13,7 +13,7 @@ COMMENT ON COLUMN capture_summary.source IS 'source of the model';
 COMMENT ON COLUMN capture_summary.name IS 'name of the model that stood for the configuration';
 COMMENT ON COLUMN capture_summary.variant IS 'how it was traced';
 COMMENT ON COLUMN capture_summary.status IS 'complete, partial or failed';
-COMMENT ON COLUMN capture_summary.build IS 'how the module was built: empty, meta or real';
+COMMENT ON COLUMN capture_summary.build IS 'how the module was built: empty, meta or real; imported: read from a published sample';
 COMMENT ON COLUMN capture_summary.graph_count IS 'graphs that Dynamo compiled';
 COMMENT ON COLUMN capture_summary.break_count IS 'graph breaks';
 COMMENT ON COLUMN capture_summary.node_count IS 'nodes of all graphs together';

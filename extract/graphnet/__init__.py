@@ -1,0 +1,1 @@
+"""Published graphs in GraphNet's folder layout, read as syntax and made into GraphRecords. Nothing in them runs."""
