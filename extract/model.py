@@ -85,14 +85,15 @@ class Variant:
         """Read `default`, one axis value (`train`), several joined by `+`, or a full `name`. ValueError if unknown."""
         chosen: dict[str, str] = {}
         axes = {"mode": MODES, "shapes": SHAPES, "dtype": FLOATS, "device": DEVICES}
-        for word in text.replace("-", "+").split("+"):
-            if word == "default":
+        words = text.replace("-", "+").split("+")
+        for word in words:
+            if word == "default" and len(words) == 1:
                 continue
             axis = next((a for a, values in axes.items() if word in values), None)
             if axis is None:
                 known = ", ".join(v for values in axes.values() for v in values)
-                raise ValueError(f"unknown variant {word!r}; known: default, {known}, joined by '+'")
-            if axis in chosen and chosen[axis] != word:
+                raise ValueError(f"unknown variant {word!r}; known: default alone, or {known}, joined by '+'")
+            if axis in chosen:
                 raise ValueError(f"variant {text!r} names both {chosen[axis]} and {word}")
             chosen[axis] = word
         return cls(**chosen)

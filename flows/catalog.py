@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -29,8 +29,9 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # listing reads many c
 class Catalog:
     """What the sources list, through the warehouse's memory of it."""
 
-    def __init__(self, storage: Storage):
-        self.storage = storage
+    def __init__(self, storage: Storage, listing: Callable[[str], None] = lambda source: None):
+        """`listing` is told of each source whose names must be asked for, which can take half a minute."""
+        self.storage, self._listing = storage, listing
         self._held: dict[str, tuple[list[str], dict[str, ModelRef]]] = {}
         self._changed: set[str] = set()
 
@@ -38,7 +39,9 @@ class Catalog:
         """Names of a source's models in its own order. UnknownSource when there is no such source."""
         names, _ = self._of(source)
         if not names:
-            names.extend(registry.names_of(registry.get(source)))
+            self._listing(source)
+            with registry.guarded(source):
+                names.extend(registry.names_of(registry.get(source)))
             self._changed.add(source)
         return names
 
@@ -48,8 +51,9 @@ class Catalog:
         _, refs = self._of(source)
         missing = [name for name in wanted if name not in refs]
         if missing:
-            for ref in registry.refs_of(registry.get(source), missing):
-                refs[ref.name] = ref
+            with registry.guarded(source):
+                found = registry.refs_of(registry.get(source), missing)
+            refs.update({ref.name: ref for ref in found})
             self._changed.add(source)
         return [refs[name] for name in wanted]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -48,16 +49,27 @@ _MACHINES = (
 
 def main() -> None:
     """Entry point of the command."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        getattr(sys, name).reconfigure(errors="backslashreplace")  # data may hold what a terminal cannot show
+    signal.signal(signal.SIGTERM, _interrupt)
     guarded(lambda: app(standalone_mode=False))
+
+
+def _interrupt(*_: object) -> None:
+    """What asks a command to end, ends it as Ctrl-C does: with everything in its place."""
+    raise KeyboardInterrupt
 
 
 def guarded(command: Callable[[], object]) -> None:
     """Run a command and exit: what a user can mend becomes one line on stderr and an exit code."""
+    from extract.sources.registry import BrokenSource
     from warehouse.storage import WarehouseError
 
     try:
         code = command()
-    except (UserError, WarehouseError) as error:
+    except (UserError, WarehouseError, BrokenSource) as error:
         _say(str(error))
         code = getattr(error, "code", MENDABLE)
     except _USAGE as error:
@@ -67,8 +79,9 @@ def guarded(command: Callable[[], object]) -> None:
         code = MENDABLE
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except BrokenPipeError:
-        code = OK  # the reader of our output has seen enough
+    except (BrokenPipeError, SystemExit) as error:
+        # The reader of our output has seen enough; rich says so by SystemExit(1), after which stdout is gone.
+        code = OK if isinstance(error, BrokenPipeError) or error.code == 1 else int(error.code or OK)
     except OSError as error:
         if error.errno not in _MACHINES:
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 from collections.abc import Iterator
 
 import dask
@@ -28,16 +29,17 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
     }
     with dask.config.set(settings), contextlib.ExitStack() as stack:
         if scheduler is None:
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address="127.0.0.1:0",  # nobody is to find it, and two refreshes never want one port
-                memory_limit=None,  # capture workers have caps of their own
-                silence_logs=logging.CRITICAL,
-            )
-            stack.enter_context(cluster)
-            client = Client(cluster)
+            with _deaf_children():
+                cluster = LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address="127.0.0.1:0",  # nobody is to find it, and two refreshes never want one port
+                    memory_limit=None,  # capture workers have caps of their own
+                    silence_logs=logging.CRITICAL,
+                )
+                stack.enter_context(cluster)
+                client = Client(cluster)
         else:
             client = _existing(scheduler)
         try:
@@ -45,6 +47,16 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
         finally:
             with contextlib.suppress(Exception):  # it closes with an error when its scheduler is gone, which is known
                 client.close(timeout=5)
+
+
+@contextlib.contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes and threads begun inside never get Ctrl-C, which a terminal sends to all: the flow alone answers it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _existing(scheduler: str) -> Client:

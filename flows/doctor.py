@@ -99,7 +99,10 @@ def _warehouse(url: str) -> Iterator[Check]:
             )
             return
     try:
-        snapshot = Warehouse.open(url).latest()
+        held = Warehouse.open(url)
+        snapshot = held.latest()
+        if snapshot is not None:
+            held.check(snapshot, contents=True)
     except WarehouseError as error:
         state = "note" if "run `passnet refresh` first" in str(error) else "missing"
         yield Check("warehouse", state, str(error).split(":")[0], str(error))

@@ -22,6 +22,7 @@ from flows.catalog import Catalog
 from flows.errors import SchedulerLost, UserError
 from flows.plan import Plan, plan
 from flows.selection import select
+from warehouse.place import expect_writable
 from warehouse.snapshot import Snapshot, Warehouse
 from warehouse.storage import LocalStorage, explained, open_storage
 
@@ -81,14 +82,21 @@ class Refreshed:
         }
 
 
-def refresh(request: Request, started: Callable[[Plan], Progress]) -> Refreshed:
-    """Do what `request` says. `started` is told the plan and gives the function that is told of each capture.
+def refresh(
+    request: Request, started: Callable[[Plan], Progress], listing: Callable[[str], None] = lambda source: None
+) -> Refreshed:
+    """Do what `request` says. `started` is told the plan and gives the function that is told of each capture;
+    `listing` is told of each source whose names must be asked for.
 
     Raises UserError or WarehouseError for what a user can mend, SchedulerLost when the cluster goes away.
     """
     clock = time.perf_counter()
     variants = _variants(request.variants)
-    catalog = Catalog(open_storage(request.warehouse))
+    storage = open_storage(request.warehouse)
+    if storage.url.startswith("memory:"):
+        raise UserError(f"{storage.url} ends with the process that made it: give a folder, or a URL that lasts")
+    expect_writable(storage)  # before the sources are asked for their models, which takes a while
+    catalog = Catalog(storage, listing)
     refs = select(catalog, request.sources, request.models, request.limit, request.seed)
     warehouse = Warehouse.open(request.warehouse, create=True)  # only now: a refused selection leaves no folder
     with alone(warehouse):

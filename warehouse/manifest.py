@@ -124,7 +124,7 @@ def load(data: bytes, name: str) -> Snapshot:
         if isinstance(version, int) and version > known:
             raise WarehouseError(
                 f"the snapshot in {name} has {key} {version} and this passnet reads up to {known}: upgrade passnet, "
-                "or choose an older snapshot with --snapshot"
+                "or name an older snapshot (`passnet snapshots` lists them)"
             )
         if version != known or isinstance(version, bool):
             raise WarehouseError(f"the manifest {name} has no readable {key}; {_MEND}")
@@ -140,7 +140,7 @@ def load(data: bytes, name: str) -> Snapshot:
     return snapshot
 
 
-_MEND = "restore it from a copy, or delete it to fall back to the snapshot before it"
+_MEND = "restore it from a copy, or delete that file: other snapshots stay as they are"
 
 
 def _table(name: str, value: dict[str, Any]) -> TableFiles:

@@ -74,6 +74,16 @@ class Warehouse:
         """Every snapshot, oldest first; empty when nothing was published yet."""
         return [self._load(sequence) for sequence in self._sequences()]
 
+    def listing(self) -> list[tuple[int, Snapshot | WarehouseError]]:
+        """Every number with its snapshot, oldest first, or with what is wrong with its manifest."""
+        found: list[tuple[int, Snapshot | WarehouseError]] = []
+        for sequence in self._sequences():
+            try:
+                found.append((sequence, self._load(sequence)))
+            except WarehouseError as error:
+                found.append((sequence, error))
+        return found
+
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None when nothing was published yet."""
         sequences = self._sequences()

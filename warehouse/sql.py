@@ -12,10 +12,11 @@ is gone with it.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -74,11 +75,31 @@ def definitions(folder: str) -> list[Path]:
     return sorted((HERE / folder).glob("*.sql"))
 
 
+#: What DuckDB calls a statement's own fault: the files behind it need no second look.
+_THE_STATEMENTS = (
+    *(duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException, duckdb.PermissionException),
+    *(duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.SyntaxException, duckdb.TypeMismatchException),
+)
+
+
+@contextlib.contextmanager
+def damage_named(url: str | os.PathLike[str], snapshot: str | int | None = None) -> Iterator[None]:
+    """Where reading fails because a file of the snapshot is damaged, WarehouseError naming it; else DuckDB's error."""
+    try:
+        yield
+    except duckdb.Error as error:
+        if not isinstance(error, _THE_STATEMENTS):
+            warehouse = Warehouse.open(url)
+            warehouse.check(warehouse.snapshot(snapshot), contents=True)
+        raise
+
+
 def first_line(error: BaseException) -> str:
     """DuckDB's message in one line, its suggestion of a nearer name kept."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and (lines[0].startswith("Traceback") or isinstance(error, duckdb.PermissionException)):
-        return f"refused, a snapshot is read-only and alone: {lines[-1]}"
+        said = [line for line in lines if not line.startswith(("^", "LINE "))]
+        return f"refused, a snapshot is read-only and alone: {said[-1]}"
     hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
     return " ".join(lines[:1] + hints[:1]) or type(error).__name__
 

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,11 +23,12 @@ from torch.utils._mode_utils import no_dispatch
 
 from extract.dynamo import device_stands_by
 from extract.graphnet import memory
+from extract.graphnet.forward import MAX_NAME, Program
 from extract.graphnet.metas import Meta
 from extract.graphnet.names import path_and_role
 from extract.graphnet.problem import SampleError, shown
-from extract.graphnet.program import FILE, MAX_NAME, Program
 from extract.graphnet.recipes import with_recipes
+from extract.graphnet.vocabulary import FILE
 from warehouse.graph.from_fx import difference, from_graph_module
 from warehouse.graph.inputs import MAX_ELEMENTS
 from warehouse.graph.literals import DTYPES
@@ -136,9 +138,7 @@ def _run(module: fx.GraphModule, described: list[Meta], roles: list[str], progra
                 with no_dispatch():
                     value = FakeTensor(mode, held.to("meta"), device if held.dim() else held.device, held)
             else:
-                value = remembered.result(
-                    at, row, mode, lambda node=node, at=at: _called(node, values, program.lines[at])
-                )
+                value = remembered.result(at, row, mode, partial(_called, node, values, program.lines[at]))
             remembered.note(at, value)
             values[node] = node.meta["example_value"] = value
 

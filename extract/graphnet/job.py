@@ -64,7 +64,9 @@ def record_of(folder: str) -> GraphRecord:
 
 
 def _import(ref: ModelRef, variant: Variant, folder: str, problem: str | None, budget: int) -> Capture:
-    clock, graphs, failure, parameters = time.perf_counter(), (), None, 0
+    clock = time.perf_counter()
+    graphs: tuple[CapturedGraph, ...] = ()
+    failure, parameters = None, 0
     try:
         if problem is not None:
             raise SampleError("sample_refused", problem)

@@ -200,7 +200,7 @@ def _facts(data: bytes) -> dict[str, Any]:
         return {}
     if not isinstance(told, dict):
         return {}
-    kept = {}
+    kept: dict[str, str | bool] = {}
     for key in _KEPT_FACTS:
         value = told.get(key)
         if isinstance(value, str) and value:

@@ -6,6 +6,7 @@ party's package names its class under the entry-point group `passnet.sources` an
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module, metadata
@@ -92,6 +93,27 @@ def get(name: str) -> Source:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UnknownSource(f"unknown source {name!r}{hint} Known: {', '.join(names())}")
     return _REGISTERED[name]()
+
+
+class BrokenSource(Exception):
+    """A source of another package does not load, or cannot say what it lists."""
+
+
+@contextlib.contextmanager
+def guarded(name: str) -> Iterator[None]:
+    """BrokenSource for whatever the code of a source that is not built in raises, an unknown name aside."""
+    try:
+        yield
+    except (LookupError, BrokenSource):
+        raise
+    except Exception as error:
+        if name in BUILT_IN and name not in overridden():
+            raise
+        point = _entry_points().get(name)
+        package = f" of the package {point.dist.name}" if point is not None and point.dist is not None else ""
+        raise BrokenSource(
+            f"the source {name!r}{package} does not work ({type(error).__name__}: {error}): mend or remove that package"
+        ) from error
 
 
 def names_of(source: Source) -> list[str]:

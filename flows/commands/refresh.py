@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import shutil
 import sys
 from typing import Annotated, Any
 
@@ -72,12 +74,23 @@ def refresh(
         scheduler=scheduler,
     )
     with Display() as display:
-        found = run(request, display.started)
+        found = run(request, display.started, _listing)
     if as_json:
         json.dump(found.summary(), sys.stdout)
         print()
         return
     _close(request.warehouse, found, display.plan)
+
+
+def _listing(source: str) -> None:
+    """Tell somebody who waits why nothing moves yet; a log needs no such line."""
+    if sys.stderr.isatty():
+        print(f"asking {source} for its models, which is remembered ...", file=sys.stderr, flush=True)
+
+
+def _command() -> str:
+    """What a user types to get this command again."""
+    return "passnet" if shutil.which("passnet") else os.path.relpath(sys.argv[0])
 
 
 def _close(warehouse: str, found: Any, work: Any) -> None:
@@ -107,6 +120,10 @@ def _close(warehouse: str, found: Any, work: Any) -> None:
             table.add_row(*(escape(str(v)) for v in row.values()))
         console.print(table)
     console.print(
+        "kept: unique graphs; dropped: copies of one, whose places are kept; partial: some graphs, then a failure",
+        style="dim",
+    )
+    console.print(
         f"snapshot {found.snapshot.sequence} ({found.snapshot.id[:12]}): {summary['tables'].get('graphs', 0)} unique "
         f"graphs, {summary['tables'].get('nodes', 0)} nodes in all; captures that were there already: {found.skipped}; "
         f"{found.seconds:.1f} s",
@@ -118,8 +135,9 @@ def _close(warehouse: str, found: Any, work: Any) -> None:
         print_result(query.run(connection, rows=ANSWER_ROWS))
     place = "" if warehouse == "lake" else f" --warehouse {shlex.quote(warehouse)}"
     some = connection.execute("SELECT graph_hash FROM graphs ORDER BY node_count, graph_hash LIMIT 1").fetchone()
+    me = _command()
     console.print("\nNext:")
-    console.print(f'  passnet sql{place} "SELECT * FROM op_frequency() LIMIT 10"', markup=False, soft_wrap=True)
-    console.print(f"  passnet sql{place}   (a prompt; .queries lists ready questions)", markup=False, soft_wrap=True)
+    console.print(f'  {me} sql{place} "SELECT * FROM op_frequency() LIMIT 10"', markup=False, soft_wrap=True)
+    console.print(f"  {me} sql{place}   (a prompt; .queries lists ready questions)", markup=False, soft_wrap=True)
     if some:
-        console.print(f"  passnet show {some[0][:12]}{place}", markup=False, soft_wrap=True)
+        console.print(f"  {me} show {some[0][:12]}{place}", markup=False, soft_wrap=True)

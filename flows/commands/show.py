@@ -28,15 +28,16 @@ def show(
     """Print a stored graph as readable code; with --svg, draw it."""
     from warehouse.render import code
     from warehouse.render import svg as draw
-    from warehouse.rows import records_from_table
-    from warehouse.sql import connect
+    from warehouse.sql import connect, damage_named
 
     if svg and as_json:
         raise UserError("--svg and --json exclude each other: give one of them")
     connection = connect(warehouse, snapshot)
-    found = full_hash(connection, graph_hash)
-    table: Any = connection.sql("SELECT * FROM nodes WHERE graph_hash = $hash", params={"hash": found}).to_arrow_table()
-    record = records_from_table(table)[found]
+    with damage_named(warehouse, snapshot):
+        found = full_hash(connection, graph_hash)
+        rows: Any = connection.sql("SELECT * FROM nodes WHERE graph_hash = $hash", params={"hash": found})
+        table = rows.to_arrow_table()
+    record = _record(table, found)
     if svg:
         text = draw(record, found)
     elif as_json:
@@ -54,6 +55,22 @@ def show(
     except OSError as error:
         raise UserError(f"cannot write {out}: {error.strerror}; give another --out") from error
     print(out)
+
+
+def _record(table: Any, graph_hash: str) -> Any:
+    """The graph of these rows. UserError for rows that no writer of ours has written."""
+    from warehouse.graph.record import RecordError
+    from warehouse.graph.validate import validate
+    from warehouse.rows import records_from_table
+
+    try:
+        record = records_from_table(table)[graph_hash]
+        validate(record)
+    except (RecordError, LookupError) as error:
+        raise UserError(
+            f"the stored graph {graph_hash} is damaged: {error}; restore the warehouse from a copy, or capture it anew"
+        ) from error
+    return record
 
 
 def full_hash(connection: Any, beginning: str) -> str:

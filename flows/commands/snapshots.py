@@ -63,21 +63,28 @@ def _listing(warehouse: str) -> list[dict[str, Any]]:
     from warehouse.snapshot import Warehouse as Opened
 
     opened = Opened.open(warehouse)
-    found = opened.snapshots()
+    found = opened.listing()
     if not found:
         raise UserError(f"nothing was published in {opened.storage.url} yet: run `passnet refresh` first")
-    return [
-        {
-            "number": s.sequence,
-            "id": s.id,
-            "parent": s.parent,
-            "published": datetime.fromtimestamp(
-                datetime.now(UTC).timestamp() - opened.storage.age(s.manifest), UTC
-            ).isoformat(timespec="seconds"),
-            **{name: s.rows(name) for name in ("models", "captures", "failures", "graphs", "nodes")},
-        }
-        for s in found
-    ]
+    return [_row(opened, number, held) for number, held in found]
+
+
+def _row(opened: Any, number: int, held: Any) -> dict[str, Any]:
+    tables = ("models", "captures", "failures", "graphs", "nodes")
+    if isinstance(held, Exception):
+        empty = dict.fromkeys(("id", "parent", "published", *tables))
+        return {"number": number, **empty, "problem": str(held)}
+    s = held
+    return {
+        "number": s.sequence,
+        "id": s.id,
+        "parent": s.parent,
+        "published": datetime.fromtimestamp(
+            datetime.now(UTC).timestamp() - opened.storage.age(s.manifest), UTC
+        ).isoformat(timespec="seconds"),
+        **{name: s.rows(name) for name in tables},
+        "problem": None,
+    }
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
@@ -86,15 +93,19 @@ def _print(rows: list[dict[str, Any]]) -> None:
 
     table = Table(header_style="bold", box=None, padding=(0, 1, 0, 0))
     for column in rows[0]:
-        if column != "parent":
+        if column not in ("parent", "problem"):
             words = column in ("id", "published")
             table.add_column(column, justify="left" if words else "right", no_wrap=words)
     for row in rows:
         table.add_row(
             *(
-                str(v)[:12] if k == "id" else str(v)[:16] if k == "published" else str(v)
+                "" if v is None else str(v)[:12] if k == "id" else str(v)[:16] if k == "published" else str(v)
                 for k, v in row.items()
-                if k != "parent"
+                if k not in ("parent", "problem")
             )
         )
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    for row in rows:
+        if row["problem"]:
+            console.print(f"{row['number']}: {row['problem']}", markup=False, soft_wrap=True)

@@ -24,7 +24,7 @@ def sql(
     import duckdb
 
     from flows.prompt import interactive, print_result
-    from warehouse.sql import connect, first_line
+    from warehouse.sql import connect, damage_named, first_line
 
     if as_json and csv:
         raise UserError("--json and --csv exclude each other: give one of them")
@@ -33,9 +33,15 @@ def sql(
         interactive(connection)
         return
     text = sys.stdin.read() if query in (None, "-") else query
-    if not text or not text.strip():
-        raise UserError('the query is empty: passnet sql "SELECT count(*) FROM graphs"')
     try:
-        print_result(connection.execute(text), "json" if as_json else "csv" if csv else "table")
+        (text or "").encode()
+    except UnicodeEncodeError as error:
+        raise UserError("the query is not UTF-8 text: save or type it as UTF-8") from error
+    try:
+        with damage_named(warehouse, snapshot):
+            answer = connection.execute(text) if text and text.strip() else None
+            if answer is None or answer.description is None:  # nothing but blanks, semicolons and comments
+                raise UserError('the query is empty: passnet sql "SELECT count(*) FROM graphs"')
+            print_result(answer, "json" if as_json else "csv" if csv else "table")
     except duckdb.Error as error:
         raise UserError(f"{first_line(error)}; `passnet sql` without a query lists tables with .tables") from error

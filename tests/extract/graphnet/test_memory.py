@@ -60,7 +60,10 @@ def test_operands_count_in_their_places(fresh: memory.Memory):
 
 
 def test_dtypes_strides_and_literals_tell_calls_apart(fresh: memory.Memory):
-    body = "a = x.sum(0)\nb = x.sum(1)\nc = x.t()\nd = c.contiguous()\ne = x.contiguous()\nf = y.sum(0)\nreturn (a, b, d, e, f)"
+    body = (
+        "a = x.sum(0)\nb = x.sum(1)\nc = x.t()\nd = c.contiguous()\ne = x.contiguous()\nf = y.sum(0)\n"
+        "return (a, b, d, e, f)"
+    )
     record = record_of(
         forward(body, "x: torch.Tensor, y: torch.Tensor"), meta("x", 2, 3) + meta("y", 2, 3, dtype="float16")
     )
