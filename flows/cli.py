@@ -16,7 +16,7 @@ from typing import Any
 
 import typer
 
-from flows.commands import diff, doctor, export, import_, profile, refresh, show, snapshots, sql
+from flows.commands import diff, doctor, export, import_, profile, refresh, score, show, snapshots, sql
 from flows.errors import INTERRUPTED, MENDABLE, OK, UserError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 app.command("refresh")(refresh.refresh)
 app.command("profile")(profile.profile)
+app.command("score")(score.score)
 app.add_typer(import_.app, name="import")
 app.add_typer(export.app, name="export")
 app.command("sql")(sql.sql)
