@@ -6,28 +6,12 @@ files are written sorted: equal rows give equal bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+from warehouse.judged import EVALUATIONS, SCORES
+from warehouse.table import SCHEMA_VERSION, Table
 
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the warehouse. `measured` tables hold clock readings and stay out of a snapshot's identity."""
-
-    name: str
-    comment: str
-    columns: tuple[tuple[str, pa.DataType, str], ...]
-    sort: tuple[str, ...]
-    measured: bool = False
-
-    @property
-    def schema(self) -> pa.Schema:
-        fields = [pa.field(n, t, metadata={"comment": c}) for n, t, c in self.columns]
-        return pa.schema(fields, metadata={"table": self.name, "schema_version": str(SCHEMA_VERSION)})
-
+__all__ = ["SCHEMA_VERSION", "TABLES", "Table"]
 
 _S, _I32, _I64, _B, _F = pa.string(), pa.int32(), pa.int64(), pa.bool_(), pa.float64()
 
@@ -254,5 +238,5 @@ PROFILES = Table(
 )
 
 TABLES: dict[str, Table] = {
-    t.name: t for t in (MODELS, CAPTURES, GRAPHS, NODES, OCCURRENCES, FAILURES, TIMINGS, PROFILES)
+    t.name: t for t in (MODELS, CAPTURES, GRAPHS, NODES, OCCURRENCES, FAILURES, TIMINGS, PROFILES, EVALUATIONS, SCORES)
 }
