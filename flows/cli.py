@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
+from importlib import metadata
+from typing import Annotated, Any
 
 import typer
 
@@ -27,6 +28,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"passnet {metadata.version('passnet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("refresh")(refresh.refresh)
 app.command("profile")(profile.profile)
 app.command("score")(score.score)
@@ -54,7 +72,6 @@ def main() -> None:
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         getattr(sys, name).reconfigure(errors="backslashreplace")  # data may hold what a terminal cannot show
-    signal.signal(signal.SIGTERM, _interrupt)
     guarded(lambda: app(standalone_mode=False))
 
 
@@ -68,6 +85,7 @@ def guarded(command: Callable[[], object]) -> None:
     from extract.sources.registry import BrokenSource
     from warehouse.storage import WarehouseError
 
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = command()
     except (UserError, WarehouseError, BrokenSource) as error:
