@@ -14,7 +14,6 @@ from evaluate.passes.load import load
 from tests.evaluate.match.making import traced
 from tests.evaluate.passes.making import HONEST, task
 
-
 USUAL = Limits()
 
 
