@@ -1,8 +1,9 @@
 """From staged captures to the rows of a new snapshot: one graph of each kind kept, every occurrence of all.
 
-In: ids of staged captures and the current snapshot. Dask reads the footers of the staged files in parallel and
-reduces their keys to the least row of each graph_hash by (priority, capture_id, graph_index); only the winners' nodes
-are read then. The least is a minimum, so neither partitions nor workers change the result.
+In: ids of staged captures and the current snapshot. Dask's workers read the footers of the staged files, find the rows
+to keep by their keys alone (`dedup.least`), then read the kept graphs' nodes and write them as data files; the process
+that merges holds columns, never the rows of a capture or a node. Which rows are kept and where files are cut depends on
+the captures alone, so neither chunks nor workers change a byte.
 """
 
 from __future__ import annotations
@@ -12,20 +13,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import dask
-import dask.dataframe as dd
-import pandas as pd
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dedup.least import kept_rows, rank
 from warehouse import staging
+from warehouse.manifest import DataFile
 from warehouse.schema import TABLES
-from warehouse.snapshot import Snapshot, Warehouse
+from warehouse.snapshot import Piece, Snapshot, Warehouse
 from warehouse.storage import open_storage
 
 #: Staged files whose footers one Dask task reads.
 CHUNK = 256
 #: Node rows that are read and written as one piece.
 PIECE_ROWS = 2_000_000
+#: Rows of `models` written as one piece: a configuration is a text of kilobytes.
+MODEL_ROWS = 100_000
 _BUILDS = ("empty", "meta", "real")
+_KEPT = ["graph_hash", "capture_id", "node_count"]
+
+Tables = dict[str, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,116 +54,117 @@ def priority(capture: dict[str, Any]) -> int:
     return len(_BUILDS) * incomplete + (_BUILDS.index(build) if build in _BUILDS else len(_BUILDS) - 1)
 
 
-def rank(first: int, capture_id: str, graph_index: int) -> str:
-    """(priority, id) as one text that sorts alike, so that the least row is a plain minimum."""
-    return f"{first:02d}|{capture_id}|{graph_index:09d}"
-
-
-def least(keys: pd.DataFrame, partitions: int) -> pd.Series:
-    """The least rank of each graph_hash, over any number of partitions. Columns: graph_hash, rank."""
-    frame = dd.from_pandas(keys, npartitions=max(1, partitions))
-    return frame.groupby("graph_hash")["rank"].min(split_out=1 + len(keys) // 1_000_000).compute().sort_index()
-
-
-def merge(
-    warehouse: Warehouse, parent: Snapshot | None, captures: Iterable[str], models: list[dict[str, Any]]
-) -> Merged:
-    """Publish the staged `captures` and the rows of `models` on top of `parent`.
+def merge(warehouse: Warehouse, parent: Snapshot | None, captures: Iterable[str], models: Iterable[pa.Table]) -> Merged:
+    """Publish the staged `captures` and the rows of `models` (tables, each model once) on top of `parent`.
 
     Runs on the Dask client that is current, else in this process. When a staged file is not whole nothing is
     published: its capture is reported in `damaged`, its file deleted.
     """
     wanted = sorted(set(captures))
     url = warehouse.storage.url
-    headers = _headers(url, wanted)
-    damaged = tuple(c for c in wanted if headers[c] is None)
-    if damaged:
+    chunks = [wanted[i : i + CHUNK] for i in range(0, len(wanted), CHUNK)]
+    scheduler = {} if len(chunks) > 1 else {"scheduler": "synchronous"}
+    read = [dask.delayed(_read, nout=3)(url, chunk) for chunk in chunks]
+    kept_of = kept_rows([keys for keys, _, _ in read]) if read else []
+    taken = [dask.delayed(_take)(tables, kept) for (_, tables, _), kept in zip(read, kept_of, strict=True)]
+    found, lost = dask.compute(taken, [damaged for _, _, damaged in read], **scheduler)
+    if damaged := tuple(c for part in lost for c in part):
         staging.remove(warehouse.storage, damaged)
         return Merged(None, 0, 0, 0, damaged)
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in staging.HEADER_TABLES}
-    for capture in wanted:
-        for name, found in (headers[capture] or {}).items():
-            rows[name].extend(found)
-    known = _known_graphs(warehouse, parent)
-    winners = _winners(rows, known)
-    new: dict[str, Any] = {name: staging.table(name, rows[name]) for name in rows if name != "graphs"}
-    kept = [row for row in rows["graphs"] if winners.get(row["graph_hash"]) == (row["capture_id"], row["graph_index"])]
-    new["graphs"] = staging.table("graphs", kept)
-    new["nodes"] = _node_pieces(warehouse, kept)
-    new["models"] = _new_models(warehouse, parent, models)
-    new = {name: part for name, part in new.items() if not (isinstance(part, pa.Table) and part.num_rows == 0)}
-    if not kept:
-        del new["nodes"]
+    new: dict[str, Any] = {name: _concat(name, [tables[name] for tables in found]) for name in staging.HEADER_TABLES}
+    unique = new["graphs"].num_rows
+    new["graphs"] = graphs = _unknown(warehouse, parent, new["graphs"])
     try:
-        snapshot = warehouse.publish(parent, new)
+        with warehouse.unpruned():
+            new["nodes"] = _node_files(warehouse, graphs.select(_KEPT), scheduler)
+            new["models"] = _new_models(warehouse, parent, models)
+            snapshot = warehouse.publish(parent, new)
     except staging.StagingError as error:  # whole by its footer, damaged inside: found when its nodes were read
         staging.remove(warehouse.storage, [error.capture_id])
         return Merged(None, 0, 0, 0, (error.capture_id,))
     staging.remove(warehouse.storage, wanted)
-    unique = len({row["graph_hash"] for row in rows["graphs"]})
-    return Merged(snapshot, len(rows["occurrences"]), unique, len(kept), ())
+    return Merged(snapshot, new["occurrences"].num_rows, unique, graphs.num_rows, ())
 
 
-def _headers(url: str, captures: list[str]) -> dict[str, staging.Rows | None]:
-    chunks = [captures[i : i + CHUNK] for i in range(0, len(captures), CHUNK)]
-    read = [dask.delayed(_read_headers)(url, chunk) for chunk in chunks]
-    scheduler = {} if len(chunks) > 1 else {"scheduler": "synchronous"}
-    return {capture: header for part in dask.compute(*read, **scheduler) for capture, header in part}
-
-
-def _read_headers(url: str, captures: list[str]) -> list[tuple[str, staging.Rows | None]]:
-    return list(staging.headers(open_storage(url), captures))
-
-
-def _known_graphs(warehouse: Warehouse, parent: Snapshot | None) -> set[str]:
-    if parent is None:
-        return set()
-    return set(warehouse.read(parent, "graphs", ["graph_hash"])["graph_hash"].to_pylist())
-
-
-def _winners(rows: dict[str, list[dict[str, Any]]], known: set[str]) -> dict[str, tuple[str, int]]:
-    """graph_hash -> (capture_id, graph_index) of the row to keep, for graphs that the snapshot does not hold."""
+def _read(url: str, captures: list[str]) -> tuple[pa.Table, Tables, list[str]]:
+    """Of some staged captures: the keys of their graphs, all rows but nodes, and which of them are not whole."""
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in staging.HEADER_TABLES}
+    damaged = []
+    for capture, header in staging.headers(open_storage(url), captures):
+        if header is None:
+            damaged.append(capture)
+            continue
+        for name, held in header.items():
+            rows[name].extend(held)
     first = {row["capture_id"]: priority(row) for row in rows["captures"]}
-    new = [row for row in rows["graphs"] if row["graph_hash"] not in known]
-    if not new:
-        return {}
-    keys = pd.DataFrame(
+    keys = pa.table(
         {
-            "graph_hash": [row["graph_hash"] for row in new],
-            "rank": [rank(first[row["capture_id"]], row["capture_id"], row["graph_index"]) for row in new],
+            "graph_hash": pa.array([row["graph_hash"] for row in rows["graphs"]], pa.string()),
+            "rank": pa.array(
+                [rank(first[row["capture_id"]], row["capture_id"], row["graph_index"]) for row in rows["graphs"]],
+                pa.string(),
+            ),
         }
-    ).astype("string[pyarrow]")
-    found = least(keys, 1 + len(new) // 50_000)
-    return {h: (text.split("|")[1], int(text.split("|")[2])) for h, text in found.items()}
+    )
+    return keys, {name: staging.table(name, held) for name, held in rows.items()}, damaged
 
 
-def _node_pieces(warehouse: Warehouse, kept: list[dict[str, Any]]) -> Iterator[pa.Table]:
-    """Node rows of the kept graphs, in pieces cut in graph_hash order: the same cuts whoever made the captures."""
-    piece: list[dict[str, Any]] = []
-    waiting = 0
-    for row in sorted(kept, key=lambda r: str(r["graph_hash"])):
-        piece.append(row)
-        waiting += row["node_count"]
-        if waiting >= PIECE_ROWS:
-            yield _nodes(warehouse, piece)
-            piece, waiting = [], 0
-    if piece:
-        yield _nodes(warehouse, piece)
+def _take(tables: Tables, kept: pa.Array) -> Tables:
+    return {**tables, "graphs": tables["graphs"].take(kept)}
 
 
-def _nodes(warehouse: Warehouse, piece: list[dict[str, Any]]) -> pa.Table:
+def _concat(name: str, parts: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables([TABLES[name].schema.empty_table(), *parts])
+
+
+def _unknown(warehouse: Warehouse, parent: Snapshot | None, graphs: pa.Table) -> pa.Table:
+    """The graphs that the snapshot does not hold."""
+    if parent is None:
+        return graphs
+    known = warehouse.read(parent, "graphs", ["graph_hash"])["graph_hash"].combine_chunks()
+    return graphs.filter(pc.invert(pc.is_in(graphs["graph_hash"], known)))
+
+
+def _node_files(warehouse: Warehouse, kept: pa.Table, scheduler: dict[str, str]) -> list[DataFile]:
+    """Data files of the kept graphs' nodes, cut in graph_hash order: the same cuts whoever made the captures."""
+    ordered = kept.sort_by("graph_hash")
+    pieces = [ordered.slice(start, stop - start) for start, stop in _cuts(ordered["node_count"].to_numpy())]
+    scheduler = scheduler if len(pieces) <= 1 else {}
+    written = dask.compute([dask.delayed(_write_nodes)(warehouse.storage.url, p) for p in pieces], **scheduler)[0]
+    return [file for files in written for file in files]
+
+
+def _cuts(counts: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of graphs, each ending with the graph that brings it to `PIECE_ROWS`."""
+    ends, start, before = np.cumsum(counts, dtype=np.int64), 0, 0
+    while start < len(ends):
+        stop = min(len(ends), int(np.searchsorted(ends, before + PIECE_ROWS)) + 1)
+        yield start, stop
+        start, before = stop, int(ends[stop - 1])
+
+
+def _write_nodes(url: str, piece: pa.Table) -> list[DataFile]:
+    warehouse = Warehouse(open_storage(url))
     of_capture: dict[str, list[str]] = {}
-    for row in piece:
-        of_capture.setdefault(row["capture_id"], []).append(row["graph_hash"])
+    for graph, capture in zip(piece["graph_hash"].to_pylist(), piece["capture_id"].to_pylist(), strict=True):
+        of_capture.setdefault(capture, []).append(graph)
     parts = [staging.nodes(warehouse.storage, capture, hashes) for capture, hashes in sorted(of_capture.items())]
-    return pa.concat_tables(parts)
+    return warehouse.write_ahead("nodes", pa.concat_tables(parts))
 
 
-def _new_models(warehouse: Warehouse, parent: Snapshot | None, models: list[dict[str, Any]]) -> pa.Table:
-    key = TABLES["models"].sort
-    known: set[tuple[str, ...]] = set()
-    if parent is not None:
-        held = warehouse.read(parent, "models", list(key))
-        known = set(zip(*(held[name].to_pylist() for name in key), strict=True))
-    new = {tuple(row[name] for name in key): row for row in models}
-    return staging.table("models", [row for k, row in new.items() if k not in known])
+def _new_models(warehouse: Warehouse, parent: Snapshot | None, models: Iterable[pa.Table]) -> Iterator[Piece]:
+    """The rows whose (source, name, revision) the snapshot does not hold, in pieces of about `MODEL_ROWS`."""
+    key = list(TABLES["models"].sort)
+    known = None if parent is None else warehouse.read(parent, "models", key)
+    waiting: list[pa.Table] = []
+    for table in models:
+        if known is not None:
+            rows = table.select(key).append_column("row", pa.array(range(table.num_rows), pa.int64()))
+            new = rows.join(known, key, join_type="left anti", use_threads=False)["row"]
+            table = table.take(new.take(pc.sort_indices(new)))
+        waiting.append(table)
+        if sum(part.num_rows for part in waiting) >= MODEL_ROWS:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)

@@ -12,11 +12,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
+from importlib import metadata
+from typing import Annotated, Any
 
 import typer
 
-from flows.commands import diff, doctor, export, import_, profile, refresh, show, snapshots, sql
+from flows.commands import diff, doctor, export, import_, profile, refresh, score, show, snapshots, sql
 from flows.errors import INTERRUPTED, MENDABLE, OK, UserError
 
 app = typer.Typer(
@@ -27,8 +28,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"passnet {metadata.version('passnet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("refresh")(refresh.refresh)
 app.command("profile")(profile.profile)
+app.command("score")(score.score)
 app.add_typer(import_.app, name="import")
 app.add_typer(export.app, name="export")
 app.command("sql")(sql.sql)
@@ -53,7 +72,6 @@ def main() -> None:
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         getattr(sys, name).reconfigure(errors="backslashreplace")  # data may hold what a terminal cannot show
-    signal.signal(signal.SIGTERM, _interrupt)
     guarded(lambda: app(standalone_mode=False))
 
 
@@ -67,6 +85,7 @@ def guarded(command: Callable[[], object]) -> None:
     from extract.sources.registry import BrokenSource
     from warehouse.storage import WarehouseError
 
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = command()
     except (UserError, WarehouseError, BrokenSource) as error:

@@ -6,15 +6,21 @@ every name becomes a row of `models`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from dedup.hashes import HASH_VERSION
 from extract.model import ModelRef, Variant, capture_id
 from extract.staged import payload
 from warehouse import staging
+from warehouse.schema import MODELS
 from warehouse.snapshot import Snapshot, Warehouse
+
+#: Rows of `models` made at a time.
+MODEL_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +39,13 @@ class Plan:
         """Captures to make, in a fixed order that spreads sources and sizes over batches."""
         return sorted(c for c in self.wanted if c not in self.staged)
 
-    def model_rows(self) -> list[dict[str, Any]]:
-        """Rows of the `models` table for every model asked for."""
-        return [
-            {
-                "source": ref.source,
-                "name": ref.name,
-                "config_hash": ref.config_hash,
-                "family": ref.family,
-                "task": ref.task,
-                "modality": ref.modality,
-                "revision": ref.revision,
-                "license": ref.license,
-                "config": ref.config,
-            }
-            for ref in self.refs
-        ]
+    def models(self) -> Iterator[pa.Table]:
+        """Rows of the `models` table for every model asked for, by name, some thousands at a time."""
+        ordered = sorted(self.refs, key=lambda ref: (ref.source, ref.name, ref.revision))
+        for start in range(0, len(ordered), MODEL_ROWS):
+            part = ordered[start : start + MODEL_ROWS]
+            columns = [[getattr(ref, name) for ref in part] for name in MODELS.schema.names]
+            yield pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=MODELS.schema)
 
 
 def plan(warehouse: Warehouse, parent: Snapshot | None, refs: Sequence[ModelRef], variants: Sequence[Variant]) -> Plan:

@@ -92,6 +92,8 @@ def refresh(
     """
     clock = time.perf_counter()
     variants = _variants(request.variants)
+    if request.scheduler is not None and not request.scheduler.strip():
+        raise UserError("the scheduler's address is empty: give tcp://host:port, or leave --scheduler out")
     storage = open_storage(request.warehouse)
     if storage.url.startswith("memory:"):
         raise UserError(f"{storage.url} ends with the process that made it: give a folder, or a URL that lasts")

@@ -63,7 +63,8 @@ def _from_file(catalog: Catalog, path: Path, sources: Sequence[str]) -> list[tup
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read --models {path}: {error}") from error
+        why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise UserError(f"cannot read --models {path}: {why}; give a text file of source:name lines") from error
     keys = []
     for number, line in enumerate(lines, 1):
         entry = line.split("#")[0].strip()

@@ -103,6 +103,7 @@ SCORES = Table(
         ("configuration", _S, "id of the score configuration: a hash of configuration_json"),
         ("configuration_json", _S, "canonical JSON: p, b, classes, weights, clock and what correct means"),
         ("pool", _S, "tasks: geometric mean of the tasks' scores; subgraphs: over all cases at once"),
+        ("cases", _S, "hash of which cases were judged; scores over other cases are not comparable"),
         ("samples", _I32, "cases that count"),
         ("tasks", _I32, "tasks that count"),
         ("left_out", _I32, "cases left out: task_defect and harness_error"),

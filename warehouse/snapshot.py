@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,6 +31,9 @@ __all__ = ["Pruned", "Snapshot", "Warehouse", "WarehouseError"]
 
 #: Unnamed files younger than this may belong to a refresh that is about to publish them.
 LEFTOVER_SECONDS = 3600.0
+
+#: Rows of one table, or a file of them that `Warehouse.write_ahead` made.
+Piece: TypeAlias = parquet.Rows | DataFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +144,16 @@ class Warehouse:
     def publish(
         self,
         parent: Snapshot | None,
-        new: Mapping[str, parquet.Rows | Iterable[parquet.Rows]],
+        new: Mapping[str, Piece | Iterable[Piece]],
         replace: AbstractSet[str] = frozenset(),
     ) -> Snapshot:
         """Publish parent's files plus `new` ones; of the tables named in `replace` only the new ones.
 
-        `new` maps a table to rows, or to an iterable of rows taken one by one: each piece is sorted by the table's
-        key, cut at `parquet.FILE_ROWS` and written with the warehouse's own settings, so pieces with the same rows
-        give the same bytes. Keys must be new: rows are not compared with the parent's. When the content equals the
-        parent's, measured tables aside, the parent is returned and nothing is published.
+        `new` maps a table to rows, or to an iterable of pieces taken one by one, each of them rows or a file of
+        `write_ahead`. Rows are sorted by the table's key, cut at `parquet.FILE_ROWS` and written with the warehouse's
+        own settings, so pieces with the same rows give the same bytes. Keys must be new: rows are not compared with
+        the parent's. When the content equals the parent's, measured tables aside, the parent is returned and nothing
+        is published.
 
         Raises WarehouseError, with all published snapshots intact, when the disk is full or not writable, counts
         disagree, or another publisher took the next sequence number.
@@ -157,16 +161,22 @@ class Warehouse:
         unknown = sorted((set(new) | set(replace)) - set(TABLES))
         if unknown:
             raise WarehouseError(f"there is no table {unknown[0]!r}; known: {', '.join(TABLES)}")
+        with self.unpruned():
+            return self._publish(parent, new, replace)
+
+    @contextlib.contextmanager
+    def unpruned(self) -> Iterator[None]:
+        """Keep `prune` away while files are written that no snapshot names yet. WarehouseError when it is at work."""
         try:
             with explained(self.storage, "publish"), self.storage.lock(exclusive=False):
-                return self._publish(parent, new, replace)
+                yield
         except BlockingIOError as error:
             raise WarehouseError(f"{self.storage.url} is being pruned: wait a moment and run it again") from error
 
     def _publish(
         self,
         parent: Snapshot | None,
-        new: Mapping[str, parquet.Rows | Iterable[parquet.Rows]],
+        new: Mapping[str, Piece | Iterable[Piece]],
         replace: AbstractSet[str],
     ) -> Snapshot:
         sequence = parent.sequence + 1 if parent else 1
@@ -174,7 +184,7 @@ class Warehouse:
         tables: dict[str, TableFiles] = {}
         for name, table in TABLES.items():
             if not table.measured:
-                pieces = (self._write(rows, table) for rows in parquet.pieces(new.get(name, ()), table))
+                pieces = self._pieces(new.get(name, ()), table)
                 tables[name] = self._with_parent(name, parent, replace, pieces)
         identity = manifest.snapshot_id(tables)
         if parent is not None and identity == parent.id:
@@ -183,7 +193,7 @@ class Warehouse:
             if table.measured:
                 pieces = (
                     self._write(rows, table, f"{identity}-{i}")
-                    for i, rows in enumerate(parquet.pieces(new.get(name, ()), table))
+                    for i, rows in enumerate(parquet.pieces(new.get(name, ()), table))  # type: ignore[arg-type]
                 )
                 tables[name] = self._with_parent(name, parent, replace, pieces)
         snapshot = Snapshot(identity, sequence, parent.id if parent else None, tables)
@@ -197,6 +207,24 @@ class Warehouse:
                 self._refuse_taken(sequence)
                 raise
         return snapshot
+
+    def write_ahead(self, name: str, rows: pa.Table) -> list[DataFile]:
+        """Write rows of a table as data files that no snapshot names yet, for `publish`: what workers do in parallel.
+
+        Equal rows give one and the same file, so doing it again after a loss leaves nothing behind. Files that are
+        never published go with `prune`, which `unpruned` keeps away. Raises WarehouseError as `publish` does.
+        """
+        with explained(self.storage, "publish"):
+            return list(self._with_parent(name, None, frozenset(), self._pieces(rows, TABLES[name])).files)
+
+    def _pieces(self, given: Piece | Iterable[Piece], table: Table) -> Iterator[tuple[int, DataFile]]:
+        """(rows handed over, file) of each piece."""
+        single = isinstance(given, pa.Table | DataFile | str | os.PathLike)
+        for part in [given] if single else given:  # type: ignore[list-item, union-attr]
+            if isinstance(part, DataFile):
+                yield part.rows, part
+            else:
+                yield from (self._write(rows, table) for rows in parquet.pieces(part, table))  # type: ignore[arg-type]
 
     def _with_parent(
         self, name: str, parent: Snapshot | None, replace: AbstractSet[str], written: Iterable[tuple[int, DataFile]]

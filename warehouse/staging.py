@@ -34,7 +34,10 @@ class StagingError(Exception):
 
     def __init__(self, capture_id: str, problem: str):
         super().__init__(f"staged capture {capture_id} {problem}")
-        self.capture_id = capture_id
+        self.capture_id, self.problem = capture_id, problem
+
+    def __reduce__(self) -> tuple[type[StagingError], tuple[str, str]]:
+        return type(self), (self.capture_id, self.problem)  # it travels from workers
 
 
 def path_of(capture_id: str) -> str:

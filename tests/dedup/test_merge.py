@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pandas as pd
+import dask
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dedup.merge import least, merge, priority, rank
+from dedup.least import KEYS, kept_rows, rank
+from dedup.merge import merge, priority
 from extract.model import Capture, CapturedGraph, Failure, ModelRef, Variant
 from extract.staged import stage
 from tests.warehouse.tiny import HOSTILE, RECORDS
 from warehouse import staging
 from warehouse.rows import records_from_table
+from warehouse.schema import MODELS
 from warehouse.snapshot import Warehouse
 
 A, B, C, D = (letter * 32 for letter in "abcd")
@@ -36,11 +40,12 @@ def staged(root: Path, *captures: Capture) -> tuple[Warehouse, list[str]]:
     return warehouse, [stage(c, warehouse.storage.url, now, 1.0)["capture_id"] for c in captures]
 
 
-def models(*captures: Capture) -> list[dict[str, str]]:
-    return [
+def models(*captures: Capture) -> list[pa.Table]:
+    rows = [
         {"source": c.ref.source, "name": c.ref.name, "config_hash": c.ref.config_hash, "revision": "1"}
         for c in captures
     ]
+    return [pa.Table.from_pylist(rows, MODELS.schema)]
 
 
 def published(root: Path) -> dict[str, bytes]:
@@ -53,21 +58,35 @@ def published(root: Path) -> dict[str, bytes]:
     }
 
 
-ROWS = st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 5), st.text("01", min_size=2, max_size=2)))
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["00aa", "7fbb", "80cc", "ffdd", "no hash", ""]),
+        st.integers(0, 5),
+        st.text("01", min_size=2, max_size=2),
+    )
+)
 
 
 @settings(deadline=None, max_examples=25)
-@given(ROWS, st.integers(1, 7), st.randoms(use_true_random=False))
-def test_the_least_row_is_the_same_over_any_partitions_in_any_order(rows, partitions, shuffler):
+@given(ROWS, st.integers(1, 5), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_the_row_kept_is_the_least_over_any_parts_and_buckets_in_any_order(rows, parts, buckets, shuffler):
     expected: dict[str, str] = {}
     for graph, first, capture in rows:
         text = rank(first, capture, 0)
         expected[graph] = min(expected.get(graph, text), text)
     shuffler.shuffle(rows)
-    keys = pd.DataFrame(
-        {"graph_hash": [r[0] for r in rows], "rank": [rank(r[1], r[2], 0) for r in rows]}, dtype="string[pyarrow]"
-    )
-    assert least(keys, partitions).to_dict() == expected if rows else least(keys, partitions).empty
+    keys = [
+        pa.table(
+            {"graph_hash": [r[0] for r in rows[p::parts]], "rank": [rank(r[1], r[2], 0) for r in rows[p::parts]]},
+            schema=KEYS,
+        )
+        for p in range(parts)
+    ]
+    kept = dask.compute(kept_rows([dask.delayed(table) for table in keys], buckets), scheduler="synchronous")[0]
+    found = [row for table, numbers in zip(keys, kept, strict=True) for row in table.take(numbers).to_pylist()]
+    assert {row["graph_hash"]: row["rank"] for row in found} == expected
+    assert len(found) == len(expected), "a hash is kept once"
+    assert all(numbers.to_pylist() == sorted(numbers.to_pylist()) for numbers in kept)
 
 
 def test_rank_sorts_as_priority_then_id_then_index():
@@ -156,6 +175,11 @@ def test_a_damaged_staged_file_stops_the_merge_and_names_the_capture(tmp_path: P
     assert staging.finished(warehouse.storage) == {ids[1]}, "only the damaged one is to be made again"
 
 
+def test_what_is_wrong_with_a_staged_file_survives_the_way_from_a_worker():
+    error = pickle.loads(pickle.dumps(staging.StagingError(A, "is gone")))
+    assert (error.capture_id, str(error)) == (A, f"staged capture {A} is gone")
+
+
 def test_node_rows_damaged_behind_a_whole_footer_stop_the_merge_too(tmp_path: Path):
     warehouse, ids = staged(tmp_path, captured("one", A), captured("two", B))
     path = tmp_path / staging.path_of(ids[0])
@@ -190,3 +214,17 @@ def test_workers_of_a_cluster_give_the_bytes_of_one_process(tmp_path: Path, monk
     with Client(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"):
         merge(warehouse, None, ids, models(*captures))
     assert published(tmp_path / "spread") == published(tmp_path / "straight")
+
+
+def test_nodes_are_cut_into_pieces_by_graph_hash_whichever_workers_write_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("dedup.merge.PIECE_ROWS", 5)
+    captures = [captured(f"model {i}", *random.Random(i).sample([A, B, C, D], 2)) for i in range(6)]
+    warehouse, ids = staged(tmp_path, *captures)
+    snapshot = merge(warehouse, None, ids, models(*captures)).snapshot
+    assert snapshot is not None
+    files = snapshot.tables["nodes"].files
+    assert len(files) > 1
+    assert records_from_table(warehouse.read(snapshot, "nodes")) == {h: RECORDS[h] for h in (A, B, C, D)}
+    assert warehouse.prune(keep=1).files == (), "nothing is left that no snapshot names"

@@ -43,6 +43,10 @@ from warehouse.storage import open_storage
         (["refresh", "--source", "toy", "--workers", "99999999"], ["--workers"]),
         (["refresh", "--source", "toy", "--warehouse", "x" * 300], ["File name too long", "--warehouse"]),
         (["refresh", "--source", "toy", "--variant", ""], ["unknown variant ''"]),
+        (["refresh", "--source", "toy", "--variant", "default+train"], ["unknown variant 'default'", "default alone"]),
+        (["refresh", "--source", "toy", "--variant", "train+train"], ["both train and train"]),
+        (["refresh", "--source", "toy", "--scheduler", ""], ["scheduler's address is empty", "leave --scheduler out"]),
+        (["refresh", "--source", "toy", "--warehouse", "memory://x"], ["ends with the process", "give a folder"]),
         (["sql", "SELECT 1", "--warehouse", "no\x1b[31m\u202e"], ["no?[31m?"]),
         (["no\x1b[31m\n"], ["No such command"]),
         (["refresh", "--source", "toy", "--warehouse", "nosuch://x"], ["nosuch"]),
@@ -108,7 +112,9 @@ def test_a_name_full_of_signs_selects_itself():
 
 def test_a_file_of_models_that_is_no_text_is_refused(passnet: Passnet, tmp_path: Path):
     (tmp_path / "names").write_bytes(b"\xff\xfe\x00")
-    refused(passnet("refresh", "--models", "names"), "cannot read --models names")
+    refused(
+        passnet("refresh", "--models", "names"), "cannot read --models names: it is not UTF-8 text; give a text file"
+    )
 
 
 def spoil(lake: Path, how: str) -> str:
@@ -175,7 +181,16 @@ def test_a_beginning_that_several_graphs_share_is_refused_with_their_hashes(pass
 
 @pytest.mark.parametrize(
     "query",
-    ["SELEC 1", "SELECT * FROM grafs", "DROP VIEW graphs; DELETE FROM graphs", " ", "COPY graphs TO 'x'"],
+    [
+        "SELEC 1",
+        "SELECT * FROM grafs",
+        "DROP VIEW graphs; DELETE FROM graphs",
+        " ",
+        ";",
+        "-- no",
+        "\udcff",
+        "COPY graphs TO 'x'",
+    ],
 )
 def test_a_query_that_is_wrong_is_one_line(passnet: Passnet, lake: Path, query: str):
     refused(passnet("sql", query))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,10 @@ def test_doctor_answers_in_a_table_and_in_json_wherever_the_warehouse_is(passnet
     assert {"python", "torch", "machine", "device", "disk", "warehouse"} <= {row["check"] for row in found["checks"]}
     code, out, _ = passnet("doctor", "--warehouse", place)
     assert place in "".join(out.split()) and "warehouse" in out
+
+
+def test_the_version_is_that_of_the_package(passnet: Passnet):
+    assert passnet("--version") == (0, f"passnet {metadata.version('passnet')}\n", "")
 
 
 def test_sql_answers_as_csv_and_json(passnet: Passnet, lake: Path):
