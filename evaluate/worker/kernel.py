@@ -54,7 +54,11 @@ def _allow(ruleset: int, paths: Iterable[str], access: int) -> None:
         except OSError:
             continue  # not on this machine
         try:
-            mine = access if os.path.isdir(path) else access & ~_READ_DIR & (_EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL)
+            mine = (
+                access
+                if os.path.isdir(path)
+                else access & ~_READ_DIR & (_EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL)
+            )
             _LIBC.syscall(_ADD, ruleset, 1, struct.pack("<Qi", mine, handle), 0)
         finally:
             os.close(handle)

@@ -75,7 +75,7 @@ def pack(values: Sequence[Any], handle: int) -> list[dict[str, Any]]:
 def unpack(specs: Sequence[dict[str, Any]], handle: int) -> list[Any]:
     """Copies of the values in a memory file, on the host. Raises BadSpec for a spec that lies outside it."""
     room = os.fstat(handle).st_size
-    with mmap.mmap(handle, room, prot=mmap.PROT_READ) as memory:
+    with mmap.mmap(handle, room, flags=mmap.MAP_PRIVATE) as memory:
         view = torch.frombuffer(memory, dtype=torch.uint8)
         values = [_taken(s, view) for s in specs]
         del view
