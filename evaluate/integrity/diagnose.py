@@ -68,6 +68,16 @@ def stale(outputs: Sequence[Any], earlier: Sequence[Sequence[Any]], refilled: bo
     return None
 
 
+def constant(actual: Sequence[Any], expected: Sequence[Any]) -> Found:
+    """One value everywhere, where the right ones differ."""
+    for i, (mine, right) in enumerate(zip(actual, expected, strict=False)):
+        if isinstance(mine, torch.Tensor) and isinstance(right, torch.Tensor) and mine.numel() > 1:
+            first = mine.reshape(-1)[0]
+            if bool((mine == first).all()) and not bool((right == right.reshape(-1)[0]).all()):
+                return "constant_output", f"output {i} is {first.item():.4g} everywhere"
+    return None
+
+
 def low_precision(actual: Sequence[Any], expected: Sequence[Any]) -> Found:
     """Every value fits a narrower dtype, where the right ones do not."""
     for i, (mine, right) in enumerate(zip(actual, expected, strict=False)):

@@ -244,11 +244,11 @@ class Calls:
         self.eager.append(theirs)
         if mine.t is not None and mine.t <= max(GATE_LEVEL, theirs.t + 1):
             return
+        if stage != "check" and self._wrong is None:
+            raise Decided(Verdict.HACK, stage, f"right before, wrong in call {self.checked_calls}", "phase_switch")
         found = self._named(outputs, right, refill, name)
         if found is not None:
             raise Decided(Verdict.HACK, stage, found[1], found[0])
-        if stage != "check" and self._wrong is None:
-            raise Decided(Verdict.HACK, stage, f"right before, wrong in call {self.checked_calls}", "phase_switch")
         detail = mine.problem or f"correct from t = {mine.t}, eager from t = {theirs.t}"
         klass = ErrorClass.NAN if mine.problem and "NaN" in mine.problem else ErrorClass.ACCURACY
         wrong = Decided(Verdict.WRONG, stage, f"{detail} (inputs: {name})", klass=klass)
@@ -259,6 +259,8 @@ class Calls:
         found = diagnose.unwritten(outputs) if self.layers.poison else None
         if found is None and self.layers.fresh:
             found = diagnose.stale(outputs, self.past, refill)
+        if found is None and name == "recipe":
+            found = diagnose.constant(outputs, right.exact)
         if found is None and name == "recipe":
             found = diagnose.low_precision(outputs, right.exact)
         return found

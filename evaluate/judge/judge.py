@@ -18,6 +18,7 @@ import torch
 
 from evaluate.integrity import diagnose
 from evaluate.integrity.layers import Layers
+from evaluate.integrity.naming import named
 from evaluate.judge.calls import Calls, Decided, classed
 from evaluate.judge.case import DISTRIBUTIONS, Case, Defect
 from evaluate.judge.timed import Timer
@@ -87,7 +88,8 @@ class Judge:
         if broken is not None:
             return Decided(Verdict.COMPILE_ERROR, "screen", str(broken))
         if findings and self.run.layers.screen:
-            return Decided(Verdict.HACK, "screen", str(findings[0]), findings[0].exploit)
+            exploit, finding = named(findings, passes)
+            return Decided(Verdict.HACK, "screen", str(finding), exploit)
         return None
 
     def _life(
@@ -154,8 +156,8 @@ class Judge:
         layers = self.run.layers
         calls.checked("check", "recipe", watched=True)
         if layers.fresh:
-            calls.checked("check", "recipe", refill=True)
             calls.checked("check", "recipe")
+            calls.checked("check", "recipe", refill=True)
         if layers.distributions and any(case.varied):
             for name in DISTRIBUTIONS:
                 calls.checked("check", name)

@@ -39,7 +39,7 @@ class Caps:
     """memory_mb: of data, on a CPU alone (a CUDA context reserves more than it uses). file_mb: one file, and all of
     scratch. processes: threads counted. cpu_s: processor seconds."""
 
-    memory_mb: int = 6144
+    memory_mb: int = 4096
     file_mb: int = 2048
     processes: int = 256
     cpu_s: int = 1800

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import torch
 
 from evaluate.match import rewrite
+from evaluate.passes.allowed import MOST_CONFIGS
 from evaluate.passes.files import Limits, TaskPasses
 from evaluate.passes.load import load
 from evaluate.worker import clocks, watch
@@ -55,6 +57,7 @@ class Worker:
             passes.written(self.folder)
             self.audit.install()
             self.passes = load(passes, self.folder)
+            self.audit.events += _oversized(str(self.folder))
         return {"rules": [p.name for p in self.passes], **self._noted()}
 
     def graph(self, message: dict[str, Any], files: list[int]) -> dict[str, Any]:
@@ -152,6 +155,13 @@ def serve(channel: socket.socket, scratch: Path, device: str, layers: list[str])
         send(channel, {"nonce": message["nonce"], **answer})
         for handle in files:
             os.close(handle)
+
+
+def _oversized(folder: str) -> list[tuple[str, str]]:
+    """Tuners of the submission that would try more configurations than are allowed, however they were listed."""
+    modules = [m for m in sys.modules.values() if str(getattr(m, "__file__", "")).startswith(folder)]
+    sizes = [len(v.configs) for m in modules for v in vars(m).values() if isinstance(getattr(v, "configs", None), list)]
+    return [("unbounded_autotune", f"{n} configurations, at most {MOST_CONFIGS}") for n in sizes if n > MOST_CONFIGS]
 
 
 def record_of(data: dict[str, Any]) -> GraphRecord:

@@ -9,6 +9,8 @@ submission could set so as to change how others run, and the functions that it c
 from __future__ import annotations
 
 import os
+import signal
+import statistics
 import sys
 import sysconfig
 import threading
@@ -171,13 +173,21 @@ def state() -> dict[str, str]:
         "grad": torch.is_grad_enabled(),
         "tf32": torch.backends.cuda.matmul.allow_tf32,
         "cudnn": (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark, torch.backends.cudnn.allow_tf32),
+        "signals": [str(signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)],
         "environment": hash(frozenset(os.environ.items())),
     }
     return {**{k: str(v) for k, v in found.items()}, **{k: str(id(v)) for k, v in _functions()}}
 
 
 #: Names of functions in `state`, and what it means when one is another than before.
-TIMERS = ("time.perf_counter", "time.time", "torch.cuda.synchronize", "torch.cuda.Event")
+TIMERS = (
+    "torch.cuda.Event.elapsed_time",
+    "torch.cuda.Event.record",
+    "time.perf_counter",
+    "time.time",
+    "torch.cuda.synchronize",
+    "torch.cuda.Event",
+)
 COMPARERS = ("torch.allclose", "torch.equal", "torch.testing.assert_close", "torch.Tensor.__eq__", "torch.isclose")
 
 
@@ -186,6 +196,9 @@ def _functions() -> Iterator[tuple[str, Any]]:
     yield "time.time", time.time
     yield "torch.cuda.synchronize", torch.cuda.synchronize
     yield "torch.cuda.Event", torch.cuda.Event
+    yield "torch.cuda.Event.elapsed_time", torch.cuda.Event.elapsed_time
+    yield "torch.cuda.Event.record", torch.cuda.Event.record
+    yield "statistics.median", statistics.median
     yield "torch.allclose", torch.allclose
     yield "torch.equal", torch.equal
     yield "torch.isclose", torch.isclose
@@ -200,6 +213,10 @@ def means(changed: str) -> str:
     """The exploit that a change of state stands for."""
     if changed in TIMERS:
         return "timer_patch"
+    if changed == "statistics.median":
+        return "statistics_patch"
+    if changed == "signals":
+        return "early_exit"
     if changed in COMPARERS:
         return "comparison_patch"
     return "monkeypatch" if changed.startswith("torch.") else "global_state"
