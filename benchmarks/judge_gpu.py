@@ -2,8 +2,8 @@
 
     PYTHONPATH=. python benchmarks/judge_gpu.py [--limit N]
 
-Every exploit fixture must not be clean, every honest pass must be; prints one JSON object with what was not as it should
-be, the containment that held, and seconds of judging a subgraph beyond warm-ups and trials.
+Every exploit fixture must not be clean, every honest pass must be; prints one JSON object with what was not as it
+should be, the containment that held, and seconds of judging a subgraph beyond warm-ups and trials.
 """
 
 from __future__ import annotations

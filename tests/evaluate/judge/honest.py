@@ -35,7 +35,11 @@ POINTWISE: dict[str, tuple[Callable[..., torch.Tensor], str, str]] = {
         "tl.where(x > 1.0, 1.0, tl.where(x < -1.0, -1.0, x)) + y",
     ),
     "bell": (lambda x, y: torch.exp(-(x * x)) * y, "torch.exp(-(x * x)) * y", "tl.exp(-(x * x)) * y"),
-    "root": (lambda x, y: torch.sqrt(torch.abs(x) + 1) * y, "torch.sqrt(torch.abs(x) + 1) * y", "tl.sqrt(tl.abs(x) + 1) * y"),
+    "root": (
+        lambda x, y: torch.sqrt(torch.abs(x) + 1) * y,
+        "torch.sqrt(torch.abs(x) + 1) * y",
+        "tl.sqrt(tl.abs(x) + 1) * y",
+    ),
     "choose": (lambda x, y: torch.where(x > y, x, y), "torch.where(x > y, x, y)", "tl.where(x > y, x, y)"),
     "waves": (lambda x, y: torch.sin(x) + torch.cos(y), "torch.sin(x) + torch.cos(y)", "tl.sin(x) + tl.cos(y)"),
     "scaled": (lambda x, y: (x + y) * 0.5 - 1, "(x + y) * 0.5 - 1", "(x + y) * 0.5 - 1"),
@@ -55,7 +59,8 @@ ROWS: dict[str, tuple[Callable[..., torch.Tensor], str, str]] = {
     "layer_norm": (
         lambda x, y: F.layer_norm(x + y, (40,)),
         "torch.nn.functional.layer_norm(x + y, (40,))",
-        "z = x + y\n    d = tl.where(mask, z - tl.sum(z, 0) / n, 0.0)\n    r = d / tl.sqrt(tl.sum(d * d, 0) / n + 1e-5)",
+        "z = x + y\n    d = tl.where(mask, z - tl.sum(z, 0) / n, 0.0)\n"
+        "    r = d / tl.sqrt(tl.sum(d * d, 0) / n + 1e-5)",
     ),
     "rms": (
         lambda x, y: x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * y,
