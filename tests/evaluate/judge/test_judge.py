@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -61,6 +63,14 @@ def test_what_is_not_right_has_one_verdict_and_a_line_that_says_why(
 def test_baselines_are_judged_like_submissions(workers: Workers, name: str):
     (row,) = judge(workers).task(name, task(add_relu()))
     assert row["verdict"] == "clean", row
+
+
+@pytest.mark.parametrize("lowering", ["dynamo", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_a_rewritten_graph_runs_through_other_lowerings(workers: Workers, lowering: str):
+    judging = judge(workers)
+    judging.run = replace(judging.run, lowering=lowering)
+    (row,) = judging.task(passes(CORRECT), task(add_relu()))
+    assert (row["verdict"], row["lowering"]) == ("clean", lowering), row
 
 
 def test_a_worker_and_all_that_it_started_are_gone_afterwards(workers: Workers):
