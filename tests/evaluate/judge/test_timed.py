@@ -41,7 +41,7 @@ def prepared(workers: Workers, text: str, copies: Copies | None = None) -> Itera
             baseline.ask("load", 30.0, baseline="eager")
         calls = Calls(life, case, Layers(audit=False, state=False), 30.0, baseline=False)
         calls.checked("check", "recipe")
-        yield Timer(open_device("cpu"), copies, {"eager": eager, "inductor": other}), calls, member
+        yield Timer(open_device("cpu"), copies, {"eager": eager, "inductor": other}, lambda name: other), calls, member
 
 
 def test_both_baselines_and_the_pass_are_timed_in_turns(workers: Workers):
@@ -50,6 +50,13 @@ def test_both_baselines_and_the_pass_are_timed_in_turns(workers: Workers):
     assert found["host_samples"] == timed.TRIALS and found["dropped_samples"] == 0
     assert found["speedup_host"] == pytest.approx(found["eager_host_us"] / found["pass_host_us"])
     assert found["baseline_speedup_host"] > 0 and found["no_device_time"]
+
+
+def test_a_baseline_that_ended_costs_its_own_column_alone(workers: Workers):
+    with prepared(workers, CORRECT) as (timer, calls, member):
+        timer.baselines["inductor"].kill()
+        found = timer.columns(calls, member)
+    assert found["speedup_host"] > 0 and "baseline_speedup_host" not in found and found["baseline"] is None
 
 
 def test_a_time_below_what_the_device_can_move_is_suspect(workers: Workers):
