@@ -7,6 +7,7 @@ memory file of one mebibyte that cannot grow, kept and never parsed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
 import shutil
@@ -181,10 +182,11 @@ class Workers:
         return found
 
 
-def containment() -> list[str]:
+@functools.cache
+def containment() -> tuple[str, ...]:
     """The containment layers that hold on this machine, found by starting a worker."""
     with Workers("cpu") as workers, workers.life() as life:
-        return life.layers
+        return tuple(life.layers)
 
 
 def _below(pid: int) -> list[int]:
