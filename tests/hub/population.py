@@ -56,7 +56,11 @@ class Population:
         if kind == "other":
             library = OTHER_LIBRARIES[index % len(OTHER_LIBRARIES)]
             tags = [library, f"base_model:adapter:{self.base_name(base)}", "license:mit"]
-            return {**self._common(index, f"user-{index % 5000}/{library}-{index}"), "library_name": library, "tags": tags}
+            return {
+                **self._common(index, f"user-{index % 5000}/{library}-{index}"),
+                "library_name": library,
+                "tags": tags,
+            }
         model_type, architecture, task = FAMILIES[base % len(FAMILIES)]
         row = self._common(index, self.name(index))
         row["pipeline_tag"], row["library_name"] = task, "transformers"

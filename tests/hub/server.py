@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
             if fault is not None and self._faulty(fault):
                 return
             if kind == "list":
-                self._list({k: v for k, v in parse_qs(parts.query).items()})
+                self._list(parse_qs(parts.query))
             else:
                 self._config(parts.path)
         finally:
@@ -89,7 +89,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "429":
             self._answer(429, b"{}", {"Retry-After": "1"})
         elif fault == "429-ratelimit":
-            self._answer(429, b"{}", {"RateLimit": '"api";r=0;t=1', "RateLimit-Policy": '"fixed window";"api";q=500;w=300'})
+            self._answer(
+                429, b"{}", {"RateLimit": '"api";r=0;t=1', "RateLimit-Policy": '"fixed window";"api";q=500;w=300'}
+            )
         elif fault == "truncated":
             self.send_response(200)
             self.send_header("Content-Length", "1000")
