@@ -2,17 +2,7 @@
 
 from itertools import islice
 
-import pytest
 from huggingface_hub import HfApi
-
-from tests.hub.population import Population
-from tests.hub.server import serving
-
-
-@pytest.fixture
-def hub():
-    with serving(Population(2500)) as running:
-        yield running
 
 
 def test_the_client_library_lists_every_page(hub):
