@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from huggingface_hub import constants
 
 from tests.hub.population import Population
 from tests.hub.server import Hub, serving
@@ -12,6 +13,8 @@ from tests.hub.server import Hub, serving
 
 @pytest.fixture(autouse=True)
 def _own_ledger(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)  # the transformers source goes offline when imported
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("PASSNET_HUB_CACHE", str(tmp_path / "ledger"))
 
 

@@ -115,7 +115,8 @@ def test_filters_reach_the_hub_and_senseless_ones_are_refused(hub):
 
 
 @pytest.mark.parametrize(
-    "row", [None, 3, [], {}, {"id": 7}, {"id": "a/b"}, {"id": "a/../b", "sha": "0" * 40}, {"id": "é/b", "sha": "0" * 40},
+    "row",
+    [None, 3, [], {}, {"id": 7}, {"id": "a/b"}, {"id": "a/../b", "sha": "0" * 40}, {"id": "é/b", "sha": "0" * 40},
             {"id": "a/b", "sha": "0" * 40, "tags": 5, "config": [], "safetensors": "x", "downloads": -1}]
 )  # fmt: skip
 def test_any_row_of_a_listing_is_read(row):
