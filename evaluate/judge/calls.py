@@ -168,7 +168,9 @@ class Calls:
                 self._notes(stage, answer, False)
                 if str(answer.get("kind")) == "BadSpec":
                     raise Decided(Verdict.WRONG, stage, "outputs larger than eager's", klass=ErrorClass.SHAPE)
-                raise Decided(Verdict.RUNTIME_ERROR, stage, str(answer["failed"])[:300])
+                # A broken CUDA context stays broken: the next subgraph gets another worker.
+                broken = "CUDA error" in str(answer["failed"])
+                raise Decided(Verdict.RUNTIME_ERROR, stage, str(answer["failed"])[:300], final=broken)
             if "problem" in answer:
                 raise Decided(Verdict.WRONG, stage, str(answer["problem"])[:300], klass=ErrorClass.TYPE)
             outputs = unpack(_list(answer, "outputs"), taken)

@@ -113,6 +113,10 @@ class Judge:
                 found = Decided(Verdict.TASK_DEFECT, "check", str(error))
             except torch.OutOfMemoryError as error:
                 found = Decided(Verdict.HARNESS_ERROR, "check", str(error).splitlines()[0])
+            except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as error:
+                # Most likely an answer that no worker of ours gives. Not left out of scores, or forging would pay.
+                where = f"{type(error).__name__}: {error}; the answers of the worker make no sense"
+                found, alive = Decided(Verdict.SUSPECT, "worker", where, "forged_result", final=True), False
             rows.append(self._row(task, member, found, facts, time.monotonic() - started))
             if not alive:
                 break
@@ -132,7 +136,12 @@ class Judge:
             raise Decided(Verdict.COMPILE_ERROR, "load", str(answer["failed"])[:300])
 
     def _case(self, life: Life, member: Member, facts: dict[str, Any], baseline: bool) -> None:
-        case = Case(member.record, self.device.kind)
+        try:
+            case = Case(member.record, self.device.kind)
+        except (Defect, RecordError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # torch refuses the graph's constants, say
+            raise Defect(f"{type(error).__name__}: {error}") from error
         layers = self.run.layers
         answer = self._asked(
             life, "match", "graph", self.run.limits.call_s, record=case.as_json(), lowering=self.run.lowering
@@ -191,9 +200,11 @@ class Judge:
 
 def _matched(answer: dict[str, Any], facts: dict[str, Any], layers: Layers) -> None:
     sites, coverage = answer.get("sites"), answer.get("coverage")
-    if not isinstance(sites, list) or not isinstance(coverage, list) or len(coverage) != 3:
+    counted = isinstance(coverage, list) and len(coverage) == 3
+    counted = counted and all(type(v) is int and 0 <= v < 10**6 for v in coverage)  # type: ignore[union-attr]
+    if not isinstance(sites, list) or not counted or len(sites) > coverage[0]:
         raise Decided(Verdict.HACK, "match", "an answer without sites", "forged_result", final=True)
-    facts["rules"] = list(dict.fromkeys(str(s.get("rule")) for s in sites))
+    facts["rules"] = list(dict.fromkeys(str(s.get("rule"))[:120] for s in sites))
     facts["sites"], facts["ops"], facts["ops_covered"] = len(sites), int(coverage[0]), int(coverage[1])
     trivial = answer.get("trivial")
     if not sites or (trivial and layers.match):

@@ -137,11 +137,14 @@ def _judge(request: Request, run: Run, device: Device) -> Iterator[Judge]:
         if device.is_cuda:
             with device.lock():
                 copies = measure_copies(device)
-            baselines: dict[str, Life] = {}
-            for name in ("eager", "inductor"):
-                baselines[name] = stack.enter_context(workers.life())
-                baselines[name].ask("load", 120.0, baseline=name)
-            timer = Timer(device, copies, baselines, request.layers.floor, request.layers.clocks)
+
+            def renew(name: str) -> Life:
+                life = stack.enter_context(workers.life())
+                life.ask("load", 120.0, baseline=name)
+                return life
+
+            baselines = {name: renew(name) for name in ("eager", "inductor")}
+            timer = Timer(device, copies, baselines, renew, request.layers.floor, request.layers.clocks)
         yield Judge(workers, device, run, timer)
 
 

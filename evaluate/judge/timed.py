@@ -8,12 +8,12 @@ the judge's own clock: a worker that claims less than the block took, beyond wha
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from evaluate.judge.calls import Calls, Decided
 from evaluate.judge.workers import Ended, Life
-from evaluate.measure.compare import worst
 from evaluate.measure.device import Device
 from evaluate.measure.floor import Copies
 from evaluate.measure.timing import Timing, summarise
@@ -30,14 +30,15 @@ WALL_FACTOR, WALL_SLACK_S = 1.6, 30e-6
 
 @dataclass(slots=True)
 class Timer:
-    """baselines: lives with `eager` and `inductor` loaded. copies: the device's table of plain copies."""
+    """baselines: lives with `eager` and `inductor` loaded; `renew` replaces one that ended. copies: the device's table
+    of plain copies."""
 
     device: Device
     copies: Copies | None
     baselines: dict[str, Life]
+    renew: Callable[[str], Life]
     floor: bool = True
     clocks: bool = True
-    _ready: dict[str, Life] = field(default_factory=dict)
 
     def columns(self, calls: Calls, member: Member) -> dict[str, Any]:
         """Clock columns of `evaluations`. Raises Decided for what is implausible."""
@@ -69,14 +70,23 @@ class Timer:
     def _prepared(self, calls: Calls) -> dict[str, Life]:
         """The baselines with the same graph and inputs, called once."""
         ready: dict[str, Life] = {}
-        for name, life in self.baselines.items():
-            life.ask("graph", 300.0, record=calls.case.as_json(), lowering="direct")
-            other = Calls(life, calls.case, calls.layers, 300.0, baseline=True)
-            other.checked("time", "recipe")
-            ready["eager" if name == "eager" else "baseline"] = life
-            if (least := worst(other.mine)) is not None and least.t is None and name == "eager":
-                raise Decided(Verdict.TASK_DEFECT, "time", "eager is not repeatable")
+        for name in ("eager", "inductor"):
+            try:
+                ready["eager" if name == "eager" else "baseline"] = self._baseline(name, calls)
+            except (Decided, Ended) as error:
+                if isinstance(error, Ended) or error.final:
+                    self.baselines[name] = self.renew(name)
+                if name == "eager":
+                    raise Decided(Verdict.HARNESS_ERROR, "time", f"eager cannot be timed: {error}") from error
         return ready
+
+    def _baseline(self, name: str, calls: Calls) -> Life:
+        life = self.baselines[name]
+        answer = life.ask("graph", 300.0, record=calls.case.as_json(), lowering="direct")
+        if "failed" in answer:
+            raise Decided(Verdict.COMPILE_ERROR, "time", str(answer["failed"])[:300])
+        Calls(life, calls.case, calls.layers, 300.0, baseline=True).checked("time", "recipe")
+        return life
 
     def _block(self, life: Life, count: int, watch: bool) -> tuple[list[float], bool]:
         start = time.perf_counter()

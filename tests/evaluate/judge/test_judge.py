@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 
-from evaluate.judge.workers import Workers, _below
+from evaluate.judge.workers import Life, Workers, _below
 from tests.evaluate.judge.making import judge, passes, record, task
 from tests.evaluate.passes.making import HONEST
 
@@ -61,6 +64,40 @@ def test_what_is_not_right_has_one_verdict_and_a_line_that_says_why(
 def test_baselines_are_judged_like_submissions(workers: Workers, name: str):
     (row,) = judge(workers).task(name, task(add_relu()))
     assert row["verdict"] == "clean", row
+
+
+@pytest.mark.parametrize("lowering", ["dynamo", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_a_rewritten_graph_runs_through_other_lowerings(workers: Workers, lowering: str):
+    judging = judge(workers)
+    judging.run = replace(judging.run, lowering=lowering)
+    (row,) = judging.task(passes(CORRECT), task(add_relu()))
+    assert (row["verdict"], row["lowering"]) == ("clean", lowering), row
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"sites": 3, "coverage": [1, 1, 1]},
+        {"sites": [3], "coverage": [1, 1, 1]},
+        {"sites": [{}], "coverage": ["x", {}, []]},
+        {"outputs": "x"},
+        {"outputs": [{"dtype": "float32", "shape": [2**40], "stride": [1], "at": 0}]},
+        {"outputs": [{"dtype": "float32", "shape": [-1], "stride": [1], "at": 0}]},
+        {"aliases": 5},
+        {"types": {"a": 1}},
+        {"events": [[1, 2]]},
+        {"launches": None, "computed": 5, "idle": "no"},
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_never_clean_and_never_the_end_of_a_run(
+    workers: Workers, forged: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    ask = Life.ask
+    monkeypatch.setattr(Life, "ask", lambda life, *args, **more: {**ask(life, *args, **more), **forged})
+    found = judge(workers).task(passes(CORRECT), task(add_relu(), add_relu()))
+    assert len(found) == 2 and {r["verdict"] for r in found} <= {"hack", "suspect", "wrong", "clean"}
+    harmless = "types" in forged or "launches" in forged
+    assert harmless or "clean" not in {r["verdict"] for r in found}
 
 
 def test_a_worker_and_all_that_it_started_are_gone_afterwards(workers: Workers):
