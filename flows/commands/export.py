@@ -46,3 +46,30 @@ def graphnet(
         print(f"{graph_hash}  not exported: {kind}")
     if found.task is not None:
         print(f"task {found.task}  {folder}")
+
+
+@app.command("hf")
+def hugging_face(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write: new, empty, or an earlier export.")],
+    warehouse: Warehouse = "lake",
+    snapshot: SnapshotName = None,
+    as_json: Json = False,
+) -> None:
+    """Write a snapshot as a Hugging Face dataset: a configuration a table, a card, Croissant metadata.
+
+    DIR appears when it is whole, or not at all.
+    """
+    from warehouse.release.folder import release
+    from warehouse.snapshot import Warehouse as Lake
+    from warehouse.sql import connect
+
+    lake = Lake.open(warehouse)
+    chosen = lake.snapshot(snapshot)
+    found = release(lake, chosen, connect(warehouse, chosen.sequence), folder)
+    if as_json:
+        json.dump(found.summary(), sys.stdout)
+        print()
+        return
+    for name, shards in found.shards.items():
+        print(f"{name:<16}{sum(s.rows for s in shards):>14,} rows  {len(shards):>5} files")
+    print(f"snapshot {chosen.sequence} ({chosen.id[:12]}), {found.bytes:,} bytes, in {folder}")

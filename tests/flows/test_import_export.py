@@ -130,3 +130,18 @@ def test_what_cannot_be_imported_or_exported_is_one_line(passnet: Passnet, tmp_p
     (tmp_path / "file").write_text("")
     words = ("export", "graphnet", rows[0]["graph_hash"], "file/out", "--warehouse", str(first[0]))
     refused(passnet(*words), "cannot export")
+
+
+def test_a_snapshot_is_exported_for_others_to_read(first: Any, passnet: Passnet, tmp_path: Path):
+    words = ("export", "hf", str(tmp_path / "out"), "--warehouse", str(first[0]))
+    code, out, _ = passnet(*words, "--json")
+    told = json.loads(out)
+    assert code == 0 and (told["snapshot"], told["sequence"]) == (first[1]["snapshot"], 1)
+    assert told["tables"]["graphs"] == {"rows": 2, "files": 1, "bytes": told["tables"]["graphs"]["bytes"]}
+    assert told["figures"]["templates"] == first[1]["unique"]["templates"]
+    assert sum(told["licenses"].values()) == 3
+    code, out, _ = passnet(*words)
+    assert code == 0 and "graphs" in out and "snapshot 1 " in out
+    (tmp_path / "out" / "mine").write_text("")
+    refused(passnet(*words), "holds 'mine', which is not of an export")
+    refused(passnet(*words, "--snapshot", "9"), "no snapshot is called")
