@@ -54,8 +54,14 @@ def priority(capture: dict[str, Any]) -> int:
     return len(_BUILDS) * incomplete + (_BUILDS.index(build) if build in _BUILDS else len(_BUILDS) - 1)
 
 
-def merge(warehouse: Warehouse, parent: Snapshot | None, captures: Iterable[str], models: Iterable[pa.Table]) -> Merged:
-    """Publish the staged `captures` and the rows of `models` (tables, each model once) on top of `parent`.
+def merge(
+    warehouse: Warehouse,
+    parent: Snapshot | None,
+    captures: Iterable[str],
+    models: Iterable[pa.Table],
+    hub_models: pa.Table | None = None,
+) -> Merged:
+    """Publish the staged `captures`, and rows of `models` and `hub_models` that `parent` lacks, on top of it.
 
     Runs on the Dask client that is current, else in this process. When a staged file is not whole nothing is
     published: its capture is reported in `damaged`, its file deleted.
@@ -77,7 +83,9 @@ def merge(warehouse: Warehouse, parent: Snapshot | None, captures: Iterable[str]
     try:
         with warehouse.unpruned():
             new["nodes"] = _node_files(warehouse, graphs.select(_KEPT), scheduler)
-            new["models"] = _new_models(warehouse, parent, models)
+            new["models"] = _new_rows("models", warehouse, parent, models)
+            if hub_models is not None:
+                new["hub_models"] = _new_rows("hub_models", warehouse, parent, [hub_models])
             snapshot = warehouse.publish(parent, new)
     except staging.StagingError as error:  # whole by its footer, damaged inside: found when its nodes were read
         staging.remove(warehouse.storage, [error.capture_id])
@@ -152,10 +160,10 @@ def _write_nodes(url: str, piece: pa.Table) -> list[DataFile]:
     return warehouse.write_ahead("nodes", pa.concat_tables(parts))
 
 
-def _new_models(warehouse: Warehouse, parent: Snapshot | None, models: Iterable[pa.Table]) -> Iterator[Piece]:
-    """The rows whose (source, name, revision) the snapshot does not hold, in pieces of about `MODEL_ROWS`."""
-    key = list(TABLES["models"].sort)
-    known = None if parent is None else warehouse.read(parent, "models", key)
+def _new_rows(name: str, warehouse: Warehouse, parent: Snapshot | None, models: Iterable[pa.Table]) -> Iterator[Piece]:
+    """The rows of a table whose keys the snapshot does not hold, in pieces of about `MODEL_ROWS`."""
+    key = list(TABLES[name].sort)
+    known = None if parent is None else warehouse.read(parent, name, key)
     waiting: list[pa.Table] = []
     for table in models:
         if known is not None:

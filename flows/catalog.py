@@ -57,6 +57,10 @@ class Catalog:
             self._changed.add(source)
         return [refs[name] for name in wanted]
 
+    def hold(self, source: str, refs: dict[str, ModelRef]) -> None:
+        """Take a source's models as given, instead of asking it."""
+        self._held[source] = (list(refs), refs)
+
     def save(self) -> None:
         """Remember what was learned. WarehouseError when the warehouse cannot be written."""
         for source in sorted(self._changed):

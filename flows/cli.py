@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.commands import diff, doctor, export, import_, profile, refresh, score, show, snapshots, sql
+from flows.commands import diff, doctor, export, import_, plan, profile, refresh, score, show, snapshots, sql
 from flows.errors import INTERRUPTED, MENDABLE, OK, UserError
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ def _options(
 
 
 app.command("refresh")(refresh.refresh)
+app.command("plan")(plan.plan)
 app.command("profile")(profile.profile)
 app.command("score")(score.score)
 app.add_typer(import_.app, name="import")

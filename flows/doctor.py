@@ -117,3 +117,18 @@ def _isolation() -> Iterator[Check]:
     for layer, active in containment().items():
         mend = "" if active else "not offered by this kernel or user: captures run without it"
         yield Check(f"isolation: {layer}", "ok" if active else "note", "active" if active else "inactive", mend)
+    from evaluate.judge.workers import CannotStart
+    from evaluate.judge.workers import containment as of_workers
+    from evaluate.worker.sandbox import LAYERS
+
+    try:
+        held = set(of_workers())
+    except CannotStart as error:
+        yield Check("judging", "note", "workers do not start", str(error))
+        return
+    for layer in LAYERS:
+        mend = (
+            "" if layer in held else "not offered by this kernel or user: results name the layers they were made with"
+        )
+        state = "ok" if layer in held else "note"
+        yield Check(f"judging: {layer}", state, "active" if layer in held else "inactive", mend)

@@ -141,4 +141,4 @@ def _capture_task(context: _Context, ids: list[str]) -> int:
 @task(name="merge-and-publish", retries=1, retry_delay_seconds=2, cache_policy=NO_CACHE, persist_result=False)
 def _merge_task(context: _Context) -> Any:
     parent = context.warehouse.latest()
-    return merge(context.warehouse, parent, context.work.wanted, context.work.models())
+    return merge(context.warehouse, parent, context.work.wanted, context.work.models(), context.work.hub_models)

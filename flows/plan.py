@@ -27,12 +27,13 @@ MODEL_ROWS = 20_000
 class Plan:
     """refs: every model asked for. wanted: capture_id -> job payload, for each unique configuration and variant that
     the snapshot does not hold. staged: those of `wanted` that are finished already. held: captures asked for that the
-    snapshot holds."""
+    snapshot holds. hub_models: rows of that table for all that a Hub listed."""
 
     refs: tuple[ModelRef, ...]
     wanted: dict[str, dict[str, Any]]
     staged: frozenset[str]
     held: frozenset[str]
+    hub_models: pa.Table | None = None
 
     @property
     def to_capture(self) -> list[str]:
@@ -48,7 +49,13 @@ class Plan:
             yield pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=MODELS.schema)
 
 
-def plan(warehouse: Warehouse, parent: Snapshot | None, refs: Sequence[ModelRef], variants: Sequence[Variant]) -> Plan:
+def plan(
+    warehouse: Warehouse,
+    parent: Snapshot | None,
+    refs: Sequence[ModelRef],
+    variants: Sequence[Variant],
+    hub_models: pa.Table | None = None,
+) -> Plan:
     """Compare what is asked for with what is there."""
     held: set[str] = set()
     if parent is not None:
@@ -61,4 +68,4 @@ def plan(warehouse: Warehouse, parent: Snapshot | None, refs: Sequence[ModelRef]
             if identity not in asked:
                 asked[identity] = payload(ref, variant, warehouse.storage.url)
     wanted = {identity: given for identity, given in asked.items() if identity not in held}
-    return Plan(tuple(refs), wanted, frozenset(staged & set(wanted)), frozenset(held & set(asked)))
+    return Plan(tuple(refs), wanted, frozenset(staged & set(wanted)), frozenset(held & set(asked)), hub_models)

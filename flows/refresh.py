@@ -16,7 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from extract.model import Variant
+import pyarrow as pa
+
+from extract.model import ModelRef, Variant
+from extract.sources.hub.query import Query
 from extract.workers import Limits
 from flows.catalog import Catalog
 from flows.errors import SchedulerLost, UserError
@@ -24,7 +27,7 @@ from flows.plan import Plan, plan
 from flows.selection import select
 from warehouse.place import expect_writable
 from warehouse.snapshot import Snapshot, Warehouse
-from warehouse.storage import LocalStorage, explained, open_storage
+from warehouse.storage import LocalStorage, Storage, explained, open_storage
 
 #: Captures of a batch: enough that a task's overhead is nothing, few enough that all workers end together.
 LARGEST_BATCH = 200
@@ -37,7 +40,8 @@ Progress = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything a refresh is told. `workers` 0 means one for each core; `recycle_after` as in `Limits`."""
+    """Everything a refresh is told. `workers` 0 means one for each core; `recycle_after` as in `Limits`;
+    `hub` is what a Hub is asked for when it is among the sources."""
 
     sources: tuple[str, ...] = ()
     models: str | None = None
@@ -50,6 +54,7 @@ class Request:
     scheduler: str | None = None
     job: str = JOB
     preload: tuple[str, ...] = PRELOAD
+    hub: Query | None = None
     recycle_after: int = Limits().recycle_after
 
 
@@ -91,26 +96,46 @@ def refresh(
     Raises UserError or WarehouseError for what a user can mend, SchedulerLost when the cluster goes away.
     """
     clock = time.perf_counter()
-    variants = _variants(request.variants)
+    variants = variants_of(request.variants)
     if request.scheduler is not None and not request.scheduler.strip():
         raise UserError("the scheduler's address is empty: give tcp://host:port, or leave --scheduler out")
     storage = open_storage(request.warehouse)
     if storage.url.startswith("memory:"):
         raise UserError(f"{storage.url} ends with the process that made it: give a folder, or a URL that lasts")
     expect_writable(storage)  # before the sources are asked for their models, which takes a while
-    catalog = Catalog(storage, listing)
-    refs = select(catalog, request.sources, request.models, request.limit, request.seed)
+    chosen = selected(request, storage, listing)
     warehouse = Warehouse.open(request.warehouse, create=True)  # only now: a refused selection leaves no folder
     with alone(warehouse):
-        catalog.save()
+        chosen.catalog.save()
         parent = warehouse.latest()
-        work = plan(warehouse, parent, refs, variants)
+        work = plan(warehouse, parent, chosen.refs, variants, chosen.hub_models)
         progress = started(work)
         if parent is not None and not work.wanted and not _unlisted_models(warehouse, parent, work):
             snapshot = parent
         else:
             snapshot = _run_flow(request, warehouse, work, progress)
         return _outcome(warehouse, snapshot, work, time.perf_counter() - clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Models asked for, the catalog that knows them, and rows for all that a Hub listed."""
+
+    catalog: Catalog
+    refs: list[ModelRef]
+    hub_models: pa.Table | None
+
+
+def selected(request: Request, storage: Storage, listing: Callable[[str], None]) -> Selected:
+    """The selection of a request. Raises UserError; only a Hub among the sources makes this use the network."""
+    catalog, rows = Catalog(storage, listing), None
+    if "hub" in request.sources:
+        from flows import hub
+
+        listing("hub")
+        rows = hub.fill(catalog, request.hub or Query(), lambda text: listing(f"hub ({text})"))
+    refs = select(catalog, request.sources, request.models, request.limit, request.seed)
+    return Selected(catalog, refs, rows)
 
 
 def batches(ids: Sequence[str], workers: int) -> list[list[str]]:
@@ -133,7 +158,7 @@ def limits(request: Request) -> Limits:
     return Limits(deadline_s=request.deadline, recycle_after=request.recycle_after)
 
 
-def _variants(names: Sequence[str]) -> list[Variant]:
+def variants_of(names: Sequence[str]) -> list[Variant]:
     try:
         return list(dict.fromkeys(Variant.parse(name) for name in names or ("default",)))
     except ValueError as error:
@@ -165,6 +190,11 @@ def alone(warehouse: Warehouse) -> Iterator[None]:
 
 
 def _unlisted_models(warehouse: Warehouse, parent: Snapshot, work: Plan) -> bool:
+    if work.hub_models is not None:
+        keys = ["name", "revision", "class"]
+        there = warehouse.read(parent, "hub_models", keys)
+        if work.hub_models.select(keys).join(there, keys, join_type="left anti").num_rows:
+            return True
     held = warehouse.read(parent, "models", ["source", "name", "revision"])
     known = set(zip(*(held[c].to_pylist() for c in held.column_names), strict=True))
     return any((ref.source, ref.name, ref.revision) not in known for ref in work.refs)

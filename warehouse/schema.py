@@ -32,6 +32,26 @@ MODELS = Table(
     ("source", "name", "revision"),
 )
 
+HUB_MODELS = Table(
+    "hub_models",
+    "Every model that a Hub listed, also those that are not captured; one row for each revision and class seen.",
+    (
+        ("name", _S, "repository, author/model; escaped where it is no name that a repository can have"),
+        ("revision", _S, "commit that the listing named; empty where it named none"),
+        ("class", _S, "why there is no configuration, a class of extract/failures.py; empty when there is one"),
+        ("message", _S, "what the class means here"),
+        ("config_hash", _S, "configuration in `models`; null when there is none"),
+        ("library", _S, "library as the Hub says; none when it does not"),
+        ("task", _S, "pipeline tag, for example text-generation"),
+        ("license", _S, "license as tagged on the Hub"),
+        ("base_model", _S, "model that this one comes from, as tagged"),
+        ("downloads", _I64, "downloads in the last 30 days when the revision was first seen"),
+        ("parameters", _I64, "parameters by the listing's safetensors summary; null when it has none"),
+        ("modified", _S, "day of the last change, YYYY-MM-DD"),
+    ),
+    ("name", "revision", "class"),
+)
+
 CAPTURES = Table(
     "captures",
     "One row for each configuration and variant that was traced, failed ones included.",
@@ -238,5 +258,18 @@ PROFILES = Table(
 )
 
 TABLES: dict[str, Table] = {
-    t.name: t for t in (MODELS, CAPTURES, GRAPHS, NODES, OCCURRENCES, FAILURES, TIMINGS, PROFILES, EVALUATIONS, SCORES)
+    t.name: t
+    for t in (
+        MODELS,
+        HUB_MODELS,
+        CAPTURES,
+        GRAPHS,
+        NODES,
+        OCCURRENCES,
+        FAILURES,
+        TIMINGS,
+        PROFILES,
+        EVALUATIONS,
+        SCORES,
+    )
 }

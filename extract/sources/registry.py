@@ -23,6 +23,8 @@ BUILT_IN = {
     "transformers": "extract.sources.transformers_zoo",
     "torchvision": "extract.sources.torchvision_zoo",
 }
+#: Built in as well, but only used when asked for by name: it asks a server.
+ON_REQUEST = {"hub": "extract.sources.hub.source"}
 
 
 class Source(Protocol):
@@ -77,15 +79,15 @@ def overridden() -> set[str]:
 
 def names() -> list[str]:
     """Names of all sources: built in, registered, and installed by third parties."""
-    return sorted({*BUILT_IN, *_REGISTERED, *_entry_points()})
+    return sorted({*BUILT_IN, *ON_REQUEST, *_REGISTERED, *_entry_points()})
 
 
 def get(name: str) -> Source:
     """The source called `name`. UnknownSource names the nearest known one."""
     if name not in _REGISTERED:
         points = _entry_points()
-        if name in BUILT_IN:
-            import_module(BUILT_IN[name])
+        if name in BUILT_IN or name in ON_REQUEST:
+            import_module((BUILT_IN | ON_REQUEST)[name])
         elif name in points:
             register(name)(points[name].load())
         else:

@@ -69,7 +69,23 @@ def default(model_type: str) -> PreTrainedConfig:
 
 def shrunk(model_type: str) -> PreTrainedConfig:
     """The configuration that is built: `default` cut in depth, with private operators and missing padding mended."""
-    config = default(model_type)
+    return cut(default(model_type))
+
+
+def stated(model_type: str, entries: dict[str, Any]) -> PreTrainedConfig:
+    """A published configuration: `entries` over the library's defaults. Raises whatever the library finds wrong."""
+    if model_type not in CONFIG_MAPPING_NAMES:
+        raise LookupError(f"transformers knows no model type {model_type!r}")
+    config: PreTrainedConfig = CONFIG_MAPPING[model_type](**{**handmade.ARGUMENTS.get(model_type, {}), **entries})
+    for part in parts(config):
+        vocabulary, padding = _own(part, "vocab_size"), _own(part, "pad_token_id")
+        if isinstance(vocabulary, int) and isinstance(padding, int) and padding >= vocabulary:
+            _set(part, "pad_token_id", 0)  # token numbers are no part of what is kept of a configuration
+    return config
+
+
+def cut(config: PreTrainedConfig) -> PreTrainedConfig:
+    """The configuration cut in depth, in place, with private operators and missing padding mended."""
     for part in parts(config):
         shrink(part)
         if hasattr(part, "pad_token_id") and part.pad_token_id is None:

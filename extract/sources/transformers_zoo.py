@@ -122,20 +122,24 @@ class TransformersSource:
 
     def build(self, ref: ModelRef) -> nn.Module:
         model_type, name = ref.name.split("/")
-        config = configs.shrunk(model_type)
-        cls = getattr(transformers, name, None)
-        if cls is None:  # a few classes are mapped but not exported
-            cls = getattr(import_module(type(config).__module__.replace("configuration_", "modeling_")), name)
-        wanted = cls.config_class
-        if wanted is not None and not isinstance(config, wanted):  # mapped to the whole, made from a part of it
-            config = next((part for part in configs.parts(config) if isinstance(part, wanted)), config)
-        module: nn.Module = cls(config)
-        return module
+        return module_of(configs.shrunk(model_type), name)
 
     def inputs(self, ref: ModelRef, model: nn.Module) -> ExampleInputs:
         from extract.sources.transformers_inputs import example_inputs
 
         return ExampleInputs(kwargs=example_inputs(model))
+
+
+def module_of(config: transformers.PreTrainedConfig, name: str) -> nn.Module:
+    """The class called `name` built from a configuration, or from the part of it that the class takes."""
+    cls = getattr(transformers, name, None)
+    if cls is None:  # a few classes are mapped but not exported
+        cls = getattr(import_module(type(config).__module__.replace("configuration_", "modeling_")), name)
+    wanted = cls.config_class
+    if wanted is not None and not isinstance(config, wanted):  # mapped to the whole, made from a part of it
+        config = next((part for part in configs.parts(config) if isinstance(part, wanted)), config)
+    module: nn.Module = cls(config)
+    return module
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.commands.options import Json, Warehouse
+from flows.commands.options import HubAuthor, HubLibrary, HubLimit, HubSince, HubTask, Json, Warehouse
 
 #: Ready questions that a refresh closes with, and how many rows of each answer.
 ANSWERS = ("frequent_sequences", "models_sharing_a_graph", "graph_breaks_by_reason")
@@ -25,7 +25,7 @@ MAX_WORKERS = 4096
 def refresh(
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", help="Source of models; may be given several times. All if left out."),
+        typer.Option("--source", help="Source of models; may be given several times. All offline ones if left out."),
     ] = None,
     models: Annotated[
         str | None,
@@ -42,6 +42,11 @@ def refresh(
             help="How to trace: default, train, symbolic, float16, bfloat16, cpu, joined by '+'. May be repeated.",
         ),
     ] = None,
+    hub_task: HubTask = "",
+    hub_library: HubLibrary = "",
+    hub_author: HubAuthor = "",
+    hub_since: HubSince = "",
+    hub_limit: HubLimit = None,
     warehouse: Warehouse = "lake",
     workers: Annotated[
         int, typer.Option("--workers", min=0, max=MAX_WORKERS, help="Capture processes; 0: one for each core.")
@@ -58,12 +63,14 @@ def refresh(
 
     Only what is new is done. Kill it at any moment: the same command goes on.
     """
+    from flows import hub
     from flows.progress import Display
     from flows.refresh import Request
     from flows.refresh import refresh as run
 
     request = Request(
         sources=tuple(source or ()),
+        hub=hub.query(hub_task, hub_library, hub_author, hub_since, hub_limit, tuple(source or ())),
         models=models,
         limit=limit,
         seed=seed,
@@ -74,7 +81,7 @@ def refresh(
         scheduler=scheduler,
     )
     with Display() as display:
-        found = run(request, display.started, _listing)
+        found = run(request, display.started, listing)
     if as_json:
         json.dump(found.summary(), sys.stdout)
         print()
@@ -82,7 +89,7 @@ def refresh(
     _close(request.warehouse, found, display.plan)
 
 
-def _listing(source: str) -> None:
+def listing(source: str) -> None:
     """Tell somebody who waits why nothing moves yet; a log needs no such line."""
     if sys.stderr.isatty():
         print(f"asking {source} for its models, which is remembered ...", file=sys.stderr, flush=True)

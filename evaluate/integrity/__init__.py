@@ -1,0 +1,1 @@
+"""What is refused, by which layer, and under which name."""

@@ -1,0 +1,1 @@
+"""The judging side: draws inputs, holds references, compares bytes, times and gives verdicts."""
