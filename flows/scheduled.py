@@ -15,6 +15,7 @@ os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 
+from flows import hub
 from flows.progress import one_line
 from flows.refresh import Request, refresh
 from flows.report import changes_markdown
@@ -29,6 +30,11 @@ def scheduled_refresh(
     limit: int | None = None,
     seed: int | None = None,
     variants: list[str] | None = None,
+    hub_task: str = "",
+    hub_library: str = "",
+    hub_author: str = "",
+    hub_since: str = "",
+    hub_limit: int | None = None,
     warehouse: str = "lake",
     workers: int = 0,
     deadline: float = 120.0,
@@ -38,6 +44,7 @@ def scheduled_refresh(
     logger = get_run_logger()
     request = Request(
         sources=tuple(sources or ()),
+        hub=hub.query(hub_task, hub_library, hub_author, hub_since, hub_limit, tuple(sources or ())),
         models=models,
         limit=limit,
         seed=seed,
