@@ -96,18 +96,43 @@ def failure_table(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def markdown(summary: dict[str, Any]) -> str:
-    lines = [f"# Snapshot {summary['sequence']} ({summary['snapshot'][:12]})", ""]
+    """The summary as a page."""
     changes = summary["changes"]
     since = changes["before"]["number"]
-    for title, rows in (
+    return _page(
+        f"Snapshot {summary['sequence']} ({summary['snapshot'][:12]})",
         ("Captures asked for", source_table(summary)),
         ("Failures", failure_table(summary)),
         (f"Graphs since {'the beginning' if since is None else f'snapshot {since}'}", changes["graphs"]),
         ("Captures since then", changes["captures"]),
-    ):
+    )
+
+
+def changes_markdown(changes: dict[str, Any]) -> str:
+    """What came and went between two snapshots (`warehouse.changes.compare`) as a page."""
+    before, after = changes["before"], changes["after"]
+    if before["id"] == after["id"]:
+        return f"# Nothing new\n\nSnapshot {after['number']} ({after['id'][:12]}) is still the newest.\n"
+    since = "the beginning" if before["number"] is None else f"snapshot {before['number']}"
+    return _page(
+        f"From {since} to snapshot {after['number']} ({after['id'][:12]})",
+        ("Rows", [{"table": name, **counts} for name, counts in changes["rows"].items()]),
+        *((kind.capitalize(), changes[kind]) for kind in ("graphs", "models", "captures", "failures")),
+    )
+
+
+def _page(title: str, *sections: tuple[str, list[dict[str, Any]]]) -> str:
+    lines = [f"# {title}", ""]
+    for heading, rows in sections:
         if not rows:
             continue
-        lines += [f"## {title}", ""]
+        lines += [f"## {heading}", ""]
         lines += ["| " + " | ".join(rows[0]) + " |", "|" + " --- |" * len(rows[0])]
-        lines += ["| " + " | ".join(str(v) for v in row.values()) + " |" for row in rows] + [""]
+        lines += ["| " + " | ".join(_cell(v) for v in row.values()) + " |" for row in rows] + [""]
     return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    """Names are data: nothing in them may end a cell, a row or the page's own markup."""
+    text = "".join(c if c.isprintable() else "?" for c in str(value))
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[")
