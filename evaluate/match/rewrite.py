@@ -9,7 +9,7 @@ most. So the same graph and passes always give the same sites.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,8 +89,12 @@ class Rewritten:
     misses: tuple[Miss, ...]
 
 
-def rewrite(graph_module: fx.GraphModule, passes: Pass | Sequence[Pass]) -> Rewritten:
-    """Apply passes to a copy of `graph_module`."""
+def rewrite(
+    graph_module: fx.GraphModule,
+    passes: Pass | Sequence[Pass],
+    without: Collection[tuple[str, tuple[str, ...]]] = (),
+) -> Rewritten:
+    """Apply passes to a copy of `graph_module`; `without`: not at these sites, given by rule and covered nodes."""
     rules = [passes] if isinstance(passes, Pass) else list(passes)
     graph = fx.Graph()
     copied: dict[fx.Node, fx.Node] = {}
@@ -102,7 +106,7 @@ def rewrite(graph_module: fx.GraphModule, passes: Pass | Sequence[Pass]) -> Rewr
     misses: list[Miss] = []
     covered: set[fx.Node] = set()
     for rule in rules:
-        found, nearest = _apply(graph, rule, names)
+        found, nearest = _apply(graph, rule, names, {nodes for name, nodes in without if name == rule.name})
         sites += [site for site, _ in found]
         covered |= {node for _, nodes in found for node in nodes}
         if not found and nearest is not None:
@@ -113,14 +117,14 @@ def rewrite(graph_module: fx.GraphModule, passes: Pass | Sequence[Pass]) -> Rewr
 
 
 def _apply(
-    graph: fx.Graph, rule: Pass, names: dict[fx.Node, str]
+    graph: fx.Graph, rule: Pass, names: dict[fx.Node, str], without: Collection[tuple[str, ...]]
 ) -> tuple[list[tuple[Site, frozenset[fx.Node]]], Miss | None]:
     """Replace every site of one pass, one by one: a replacement changes what the next site reads."""
     calls = {n: c for n in graph.nodes if REPLACEMENT not in n.meta and (c := call_of(n)) is not None}
     made: list[tuple[Site, frozenset[fx.Node]]] = []
     while True:
         search, effects = Search(rule, calls), Effects(graph)
-        chosen = _first(search, effects)
+        chosen = _first(search, effects, names, without)
         if chosen is None:
             return made, search.nearest
         site, users = _replace(graph, rule, *chosen, effects, names)
@@ -132,9 +136,13 @@ def _apply(
                 calls[node] = call
 
 
-def _first(search: Search, effects: Effects) -> tuple[Embedding, fx.Node] | None:
+def _first(
+    search: Search, effects: Effects, names: dict[fx.Node, str], without: Collection[tuple[str, ...]]
+) -> tuple[Embedding, fx.Node] | None:
     """The first embedding that may be replaced, and where; the search learns why others may not."""
     for embedding in search.embeddings():
+        if without and tuple(names[n] for n in sorted(embedding.covered, key=effects.order.__getitem__)) in without:
+            continue
         place = effects.place(embedding, [embedding.nodes[o] for o in search.rule.outputs])
         if not isinstance(place, Refusal):
             return embedding, place
