@@ -1,8 +1,8 @@
 """A backend of torch.compile that puts a folder's passes into any model and hands the rest on to another backend.
 
-In goes a folder of passes, out comes a callable for `torch.compile(model, backend=...)`. Each graph that Dynamo captures
-is rewritten by the matcher; each site is run once against what it replaces, on the values at hand, and left as it was
-where the two disagree; the rest goes to Inductor, which sees a replacement as one operator of unknown insides
+In goes a folder of passes, out comes a callable for `torch.compile(model, backend=...)`. Each graph that Dynamo
+captures is rewritten by the matcher; each site is run once against what it replaces, on the values at hand, and left as
+it was where the two disagree; the rest goes to Inductor, which sees a replacement as one operator of unknown insides
 (evaluate/backend/opaque.py). `report` says what was replaced.
 
 The passes run in the caller's own process with the caller's rights. The screen refuses what no pass needs, and is no
@@ -30,11 +30,12 @@ from evaluate.passes.screen import screen
 
 #: Level of docs/scores.md at which a site must agree with eager: both round, and an order of summation is no fault.
 CHECK_AT = -3
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """One site. module: the innermost module that all its calls came from, as its model names it. nodes: of the graph."""
+    """One site. module: path of the innermost module that all its calls came from. nodes: those replaced."""
 
     rule: str
     module: str
@@ -135,7 +136,7 @@ def passnet_backend(
     rest: str | Callable[..., Any] = "inductor",
     tasks: Sequence[str] | None = None,
     check_at: int | None = CHECK_AT,
-    limits: Limits = Limits(),
+    limits: Limits = _LIMITS,
 ) -> PassnetBackend:
     """A backend for `torch.compile(model, backend=passnet_backend("pass_dir"))`.
 

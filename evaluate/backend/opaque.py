@@ -4,7 +4,8 @@ In go the original graph and its rewriting; the rewriting's replacement calls be
 What such an operator gives is known without looking into it: the shapes, dtypes and strides of the subgraph that it
 replaces, which is run on fake tensors. So Inductor compiles the rest as one graph, and calls the kernels in between.
 
-An operator's name covers what it computes (the pass's text, the subgraph, its constants): a compiler's caches may keep it.
+An operator's name covers what it computes (the pass's text, the subgraph, its constants), so that a compiler's caches
+may keep it.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from evaluate.match.twins import canonical
 from warehouse.graph import operators
 
 #: Namespaces whose members of one name compute the same.
@@ -55,7 +56,7 @@ _COMMUTATIVE = frozenset(
 )
 #: Parameters that change no result. What `inplace` writes is judged by evaluate/match/effects.py.
 _IGNORED = frozenset({"inplace", "_stacklevel", "cudnn_enable", "non_blocking"})
-_RENAMED = {"input": "self", "self_": "self"}
+_RENAMED = {"input": "self", "self_": "self", "axis": "dim", "keepdims": "keepdim"}
 _PROMISES = (torch.contiguous_format, torch.preserve_format)
 
 
@@ -82,11 +83,13 @@ def call_of(node: fx.Node) -> Call | None:
     if node.op not in ("call_function", "call_method"):
         return None
     if node.target is getattr:
-        return Call(f"getattr.{node.args[1]}", {"self": node.args[0]})
+        return Call(*canonical(f"getattr.{node.args[1]}", {"self": node.args[0]}))
     name = operators.name_of(node.target, node.op)
     if name is None:
         return Call(_foreign(node), _positional(node.args, node.kwargs))
     space, _, short = name.rpartition(".")
+    if node.op == "call_function" and operators.LISTED[name][0] == "attribute":  # Dynamo calls the attribute's getter
+        return Call(*canonical(f"getattr.{short}", {"self": node.args[0]}))
     if space not in _MERGED:
         return Call(name, _bound(name, short, node) or _positional(node.args, node.kwargs))
     short = _OPERATORS.get(short, short)
@@ -99,6 +102,7 @@ def call_of(node: fx.Node) -> Call | None:
     if short == "getitem":
         return Call("getitem", {"self": node.args[0], "index": _frozen(node.args[1])})
     bound = _bound(name, short, node) or _positional(node.args, node.kwargs)
+    short, bound = canonical(short, bound)
     return Call(short, bound, short in _COMMUTATIVE and {"self", "other"} <= set(bound))
 
 

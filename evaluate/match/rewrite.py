@@ -183,6 +183,7 @@ def _replace(
     for old, new in zip(outputs, news, strict=True):
         users.update(u for u in old.users if u not in inside)
         names[new] = names[old]
+        new.meta |= {k: old.meta[k] for k in ("shape", "example_value") if k in old.meta}
         old.replace_all_uses_with(new, delete_user_cb=lambda user: user not in inside and user is not call)
     for node in reversed(covered):
         graph.erase_node(node)

@@ -15,6 +15,7 @@ from typing import Any
 from torch import fx
 
 from evaluate.match.calls import Call, neutral, spelled
+from evaluate.match.literals import alike, whole
 from evaluate.match.pattern import Pass
 
 #: Steps of one search after which it is given up: patterns of many equal commutative operands could take for ever.
@@ -170,7 +171,7 @@ class Search:
         for name in {**mine.arguments, **theirs.arguments}:
             if name not in mine.arguments or name not in theirs.arguments:
                 there = theirs.arguments.get(name, mine.arguments.get(name))
-                if not neutral(name, there):
+                if not neutral(name, there) and not whole(name, there, theirs):
                     missing = "nothing"
                     expected = f"{name}={_value(there)}" if name in mine.arguments else missing
                     got = f"{name}={_value(there)}" if name in theirs.arguments else missing
@@ -187,9 +188,12 @@ class Search:
         if isinstance(wanted, slice) and isinstance(found, slice):
             parts = ((wanted.start, found.start), (wanted.stop, found.stop), (wanted.step, found.step))
             return [(w, f, pattern_call, graph_call, name) for w, f in parts]
-        if isinstance(wanted, tuple) and isinstance(found, tuple) and len(wanted) == len(found):
+        whole_tuples = isinstance(wanted, tuple) and isinstance(found, tuple) and len(wanted) == len(found)
+        if whole_tuples and not alike(name, wanted, found, self.calls[graph_call], graph_call):
             return [(w, f, pattern_call, graph_call, name) for w, f in zip(wanted, found, strict=True)][::-1]
         if not isinstance(wanted, (tuple, slice)) and _same(wanted, found):
+            return []
+        if alike(name, wanted, found, self.calls[graph_call], graph_call):
             return []
         change = f"write {_value(found)}, or make it an argument of the pattern and of replacement_args"
         self._miss(state, pattern_call, graph_call, f"{name}={_value(wanted)}", f"{name}={_value(found)}", change)

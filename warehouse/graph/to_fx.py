@@ -46,6 +46,8 @@ def _build(record: GraphRecord, kind: type[fx.GraphModule]) -> fx.GraphModule:
     made: dict[int, fx.Node] = {}
     for row, node in record.placeholders():
         made[row] = _placeholder(graph, node)
+        if node.shape is not None:
+            made[row].meta["shape"] = node.shape
     constants = 0
     for row, node in enumerate(record.nodes):
         if node.op == "placeholder":
@@ -58,6 +60,8 @@ def _build(record: GraphRecord, kind: type[fx.GraphModule]) -> fx.GraphModule:
             constants += 1
         else:
             made[row] = _call_or_output(graph, row, node, made)
+        if node.shape is not None:
+            made[row].meta["shape"] = node.shape
     try:
         return kind(root, graph, class_name="StoredGraph")
     except (SyntaxError, ValueError, TypeError, IndexError, RuntimeError) as error:

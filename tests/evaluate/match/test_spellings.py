@@ -12,7 +12,9 @@ import torch.nn.functional as F
 from torch import fx
 
 from evaluate.match import rewrite
-from tests.evaluate.match.making import a_pass, traced
+from tests.evaluate.match.making import a_pass, dynamo, traced
+from warehouse.graph.from_fx import from_graph_module
+from warehouse.graph.to_fx import to_graph_module
 
 PLAIN = torch.contiguous_format
 SAME: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = [
@@ -55,6 +57,28 @@ SAME: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = [
     ("clamp", lambda x, y: x.clamp(min=0) + y, lambda x, y: torch.clamp(x, 0) + y),
     ("pooling", lambda x, y: F.max_pool2d(x, 2) + y, lambda x, y: F.max_pool2d(x, kernel_size=2) + y),
     ("attribute", lambda x, y: x.T + y, lambda x, y: y + x.T),
+    ("axis", lambda x, y: x.sum(1, True) + y, lambda x, y: torch.sum(x, axis=1, keepdims=True) + y),
+    ("comparison exchanged", lambda x, y: x > y, lambda x, y: torch.lt(y, x)),
+    ("comparison with a number", lambda x, y: (x >= 0) * y, lambda x, y: x.ge(0) * y),
+    ("number exchanged", lambda x, y: (x >= 0) * y, lambda x, y: operator.le(0, x) * y),
+    ("subtraction from a number", lambda x, y: (1 - x) + y, lambda x, y: torch.rsub(x, 1) + y),
+    ("bound", lambda x, y: x.clamp(min=0) + y, lambda x, y: x.clamp_min(0) + y),
+    ("clip", lambda x, y: x.clamp(-1, 1) + y, lambda x, y: torch.clip(x, min=-1.0, max=1.0) + y),
+    ("larger of two", lambda x, y: torch.max(x, y), lambda x, y: torch.maximum(y, x)),
+    ("square", lambda x, y: x.square() + y, lambda x, y: x**2 + y),
+    ("view", lambda x, y: x.view(2, -1) + y, lambda x, y: x.reshape(2, -1) + y),
+    ("axes", lambda x, y: x.transpose(0, 1) + y, lambda x, y: torch.swapaxes(x, 1, 0) + y),
+    ("axes of a permutation", lambda x, y: x.transpose(1, 2) + y, lambda x, y: x.permute(0, 2, 1) + y),
+    ("negative axes of one", lambda x, y: x.transpose(-1, -2) + y, lambda x, y: x.permute(0, 1, 3, 2) + y),
+    ("two axes", lambda x, y: x.t() + y, lambda x, y: x.permute(1, 0) + y),
+    ("last two axes", lambda x, y: x.mT + y, lambda x, y: x.transpose(-2, -1) + y),
+    ("window", lambda x, y: F.max_pool2d(x, 2, 2) + y, lambda x, y: F.max_pool2d(x, (2, 2)) + y),
+    ("strides", lambda x, y: F.conv2d(x, y, None, 2, 1), lambda x, y: F.conv2d(x, y, None, (2, 2), (1, 1), (1, 1), 1)),
+    ("padding", lambda x, y: F.pad(x, (0, 1)) + y, lambda x, y: F.pad(x, (0, 1), "constant", 0.0) + y),
+    ("functional in place", lambda x, y: F.relu(x * 2) + y, lambda x, y: F.relu_(x * 2) + y),
+    ("silu module's flag", lambda x, y: F.silu(x * 2) + y, lambda x, y: F.silu(x * 2, inplace=True) + y),
+    ("concatenate", lambda x, y: torch.cat([x, y], 1), lambda x, y: torch.concat((x, y), 1)),
+    ("names of old", lambda x, y: x.abs() + y.neg(), lambda x, y: torch.absolute(x) + torch.negative(y)),
 ]  # fmt: skip
 
 OTHER: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = [
@@ -74,7 +98,46 @@ OTHER: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = [
     ("order of a list", lambda x, y: torch.cat([x, y.relu()], 1), lambda x, y: torch.cat([x.relu(), y], 1)),
     ("bound twice", lambda x, y: (x + 1) * x + y, lambda x, y: (x + 1) * y + x),
     ("text", lambda x, y: torch.einsum("ij,jk", x, y), lambda x, y: torch.einsum("ij,kj", x, y)),
+    ("comparison turned", lambda x, y: x > y * 2, lambda x, y: x < y * 2),
+    ("the other bound", lambda x, y: x.clamp_min(0) + y, lambda x, y: x.clamp_max(0) + y),
+    ("one of max's two", lambda x, y: torch.max(x, 1)[0] + y, lambda x, y: torch.amax(x, 1) + y),
+    ("a cube", lambda x, y: x.square() + y, lambda x, y: x**3 + y),
+    ("axes of unknown rank", lambda x, y: x.transpose(-1, -2) + y, lambda x, y: x.transpose(1, 2) + y),
+    ("another permutation", lambda x, y: x.permute(0, 2, 1) + y, lambda x, y: x.transpose(0, 1) + y),
+    ("a view as another dtype", lambda x, y: x.view(torch.int32) + y, lambda x, y: x.view(2, -1) + y),
+    ("one of two strides", lambda x, y: F.conv2d(x, y, None, 2), lambda x, y: F.conv2d(x, y, None, (2, 1))),
+    ("a window's step", lambda x, y: F.max_pool2d(x, 2, 1) + y, lambda x, y: F.max_pool2d(x, 2) + y),
+    ("padded with ones", lambda x, y: F.pad(x, (0, 1)) + y, lambda x, y: F.pad(x, (0, 1), value=1.0) + y),
 ]
+
+#: Of tensors of shape [2, 3, 4], where rank and sizes are known.
+SHAPED: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = [
+    ("last dimension", lambda x, y: x.softmax(-1) + y, lambda x, y: x.softmax(2) + y),
+    ("keyword", lambda x, y: F.softmax(x, dim=-2) + y, lambda x, y: torch.softmax(x, 1) + y),
+    ("reduction", lambda x, y: x.sum(-1, keepdim=True) + y, lambda x, y: torch.sum(x, dim=2, keepdim=True) + y),
+    ("several", lambda x, y: x.mean((-1, -2), True) + y, lambda x, y: x.mean((1, 2), keepdim=True) + y),
+    ("all", lambda x, y: x.sum() + y, lambda x, y: x.sum((0, 1, 2)) + y),
+    ("concatenation", lambda x, y: torch.cat([x, y], -1), lambda x, y: torch.cat([x, y], 2)),
+    ("stack", lambda x, y: torch.stack([x, y], -1), lambda x, y: torch.stack([x, y], 3)),
+    ("unsqueeze", lambda x, y: x.unsqueeze(-1) * y.sum(), lambda x, y: x.unsqueeze(3) * y.sum()),
+    ("flatten", lambda x, y: x.flatten(1) * y.sum(), lambda x, y: torch.flatten(x, start_dim=-2, end_dim=2) * y.sum()),
+    ("axes", lambda x, y: x.transpose(-1, -2) * y.sum(), lambda x, y: x.transpose(1, 2) * y.sum()),
+    ("axes of a permutation", lambda x, y: x.permute(-3, -1, -2) * y.sum(), lambda x, y: x.mT * y.sum()),
+    ("what is left", lambda x, y: x.view(2, -1) * y.sum(), lambda x, y: x.reshape(2, 12) * y.sum()),
+    ("expanded", lambda x, y: x[:, :1].expand(-1, 3, -1) + y, lambda x, y: x[:, :1].expand(2, 3, 4) + y),
+    ("split", lambda x, y: x.chunk(2, -1)[0] * y.sum(), lambda x, y: torch.chunk(x, 2, dim=2)[0] * y.sum()),
+    ("cumulative", lambda x, y: x.cumsum(-1) + y, lambda x, y: torch.cumsum(x, dim=2) + y),
+    ("rolled", lambda x, y: x.roll((1, 2), (-1, -2)) + y, lambda x, y: torch.roll(x, (1, 2), (2, 1)) + y),
+    ("behind a replaced one", lambda x, y: (x + y).softmax(-1) * 2, lambda x, y: (x + y).softmax(2) * 2),
+]  # fmt: skip
+SHAPED_OTHER: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = [
+    ("another dimension", lambda x, y: x.softmax(-2) + y, lambda x, y: x.softmax(2) + y),
+    ("one of several", lambda x, y: x.mean((-1, -2), True) + y, lambda x, y: x.mean((0, 2), keepdim=True) + y),
+    ("not all", lambda x, y: x.sum() + y, lambda x, y: x.sum((0, 1)) + y),
+    ("unsqueeze counts one more", lambda x, y: x.unsqueeze(-1) * y.sum(), lambda x, y: x.unsqueeze(2) * y.sum()),
+    ("order matters to roll", lambda x, y: x.roll((1, 2), (1, 2)) + y, lambda x, y: x.roll((1, 2), (2, 1)) + y),
+    ("what is left, elsewhere", lambda x, y: x.view(-1, 2) * y.sum(), lambda x, y: x.reshape(2, 12) * y.sum()),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern, graph", [s[1:] for s in SAME], ids=[s[0] for s in SAME])
@@ -105,3 +168,32 @@ def test_writes_in_place_of_a_value_that_nobody_else_sees_are_pure(in_place: Any
     graph.output(made)
     found = rewrite(fx.GraphModule(torch.nn.Module(), graph), a_pass(lambda a, b: a + b))
     assert len(found.sites) == 1 and found.coverage.covered == 1
+
+
+def known(fn: Callable[..., Any], recorded: bool) -> fx.GraphModule:
+    """The graph of `fn` as Dynamo gives it, or as a warehouse gives it back."""
+    module = dynamo(fn, torch.randn(2, 3, 4), torch.randn(2, 3, 4))
+    return to_graph_module(from_graph_module(module)) if recorded else module
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["from dynamo", "from a record"])
+@pytest.mark.parametrize("pattern, graph", [s[1:] for s in SHAPED], ids=[s[0] for s in SHAPED])
+def test_where_sizes_are_known_literals_match_by_what_they_mean(
+    pattern: Callable[..., Any], graph: Callable[..., Any], recorded: bool
+):
+    for mine, theirs in ((pattern, graph), (graph, pattern)):
+        found = rewrite(known(theirs, recorded), a_pass(mine))
+        assert len(found.sites) == 1, found.misses
+        assert found.coverage.covered == found.coverage.ops
+
+
+@pytest.mark.parametrize("pattern, graph", [s[1:] for s in SHAPED_OTHER], ids=[s[0] for s in SHAPED_OTHER])
+def test_and_do_not_match_where_they_mean_something_else(pattern: Callable[..., Any], graph: Callable[..., Any]):
+    for mine, theirs in ((pattern, graph), (graph, pattern)):
+        assert not rewrite(known(theirs, True), a_pass(mine)).sites
+
+
+def test_the_rank_of_what_a_pass_gives_is_known_to_the_next():
+    graph = known(lambda x, y: (x + y).softmax(2), True)
+    rules = [a_pass(lambda x, y: x + y, name="first"), a_pass(lambda x: x.softmax(-1), name="second")]
+    assert [site.rule for site in rewrite(graph, rules).sites] == ["first", "second"]
