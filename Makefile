@@ -4,19 +4,26 @@ BIN := .venv/bin
 export DO_NOT_TRACK = 1
 export PREFECT_SERVER_ANALYTICS_ENABLED = false
 
-.PHONY: demo test test-all format lint typecheck docs bench lock clean
+.PHONY: demo test test-all browser format lint typecheck docs bench lock clean
 
 ## demo: capture the embedded models into lake/ and answer three questions
 demo: .venv/ready
 	$(BIN)/passnet refresh --models demo --warehouse lake
 
 ## test: the default suite
-test: .venv/ready
+test: .venv/ready browser
 	$(BIN)/python -m pytest -m "not slow and not gpu"
 
 ## test-all: the slow tests too (tests marked gpu skip themselves without a device)
-test-all: .venv/ready
+test-all: .venv/ready browser
 	$(BIN)/python -m pytest
+
+## browser: a Chromium for the tests of pages, where this user may install one; without it those tests skip themselves
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+		|| { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "installing Chromium" \
+		&& apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+		|| echo "no Chromium and none could be installed: tests of pages will be skipped"
 
 format: .venv/ready
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .

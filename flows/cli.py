@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.commands import diff, doctor, export, import_, plan, profile, refresh, score, show, snapshots, sql
+from flows.commands import diff, doctor, export, import_, plan, profile, refresh, report, score, show, snapshots, sql
 from flows.errors import INTERRUPTED, MENDABLE, OK, UserError
 
 app = typer.Typer(
@@ -49,6 +49,7 @@ app.command("refresh")(refresh.refresh)
 app.command("plan")(plan.plan)
 app.command("profile")(profile.profile)
 app.command("score")(score.score)
+app.command("report")(report.report)
 app.add_typer(import_.app, name="import")
 app.add_typer(export.app, name="export")
 app.command("sql")(sql.sql)
