@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from warehouse.judged import EVALUATIONS, SCORES
+from warehouse.passbench import TASK_MEMBERS, TASKS
 from warehouse.table import SCHEMA_VERSION, Table
 
 __all__ = ["SCHEMA_VERSION", "TABLES", "Table"]
@@ -269,6 +270,8 @@ TABLES: dict[str, Table] = {
         FAILURES,
         TIMINGS,
         PROFILES,
+        TASKS,
+        TASK_MEMBERS,
         EVALUATIONS,
         SCORES,
     )

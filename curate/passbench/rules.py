@@ -15,7 +15,7 @@ class Rules:
     seed                     orders what the rules leave equal, and sends model families to a side
     tasks, subgraphs         how many tasks, and how many members they have together at most
     select                   mix, or one stratum alone
-    head_share               the head of the frequency curve: the most frequent operator sequences that make up this share
+    head_share               the most frequent operator sequences that make up this share are the head of the curve
     slower                   Inductor is slower when its time is over this many times eager's: two runs agree at 5%
     headroom                 device time over the floor from which a better kernel is worth looking for
     launches                 least device time, in launches of an empty copy

@@ -1,4 +1,4 @@
-"""How tasks are chosen: each filter takes what it names, the splits share nothing, equal input gives an equal choice."""
+"""How tasks are chosen: each filter takes what it names, the splits share nothing, equal rows choose alike."""
 
 from __future__ import annotations
 

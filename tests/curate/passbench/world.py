@@ -31,7 +31,8 @@ FORMS = (
 SOUND = {
     "class": "ok", "scheduler_kernels": 1, "extern_kernels": 0, "inductor_kernels": 1, "inductor_copies": 0,
     "eager_host_us": 50.0, "inductor_host_us": 90.0, "eager_device_us": 10.0, "inductor_device_us": 12.0,
-    "eager_host_spread": 0.02, "inductor_host_spread": 0.02, "eager_device_spread": 0.02, "inductor_device_spread": 0.02,
+    "eager_host_spread": 0.02, "inductor_host_spread": 0.02, "eager_device_spread": 0.02,
+    "inductor_device_spread": 0.02,
     "launch_us": 1.3, "headroom": 2.0, "reference": "float64", "eager_t": -5, "inductor_t": -5, "zero_passes": False,
     "constant_passes": False, "copy_passes": False, "insensitive": [], "cause": "both",
 }  # fmt: skip
@@ -63,7 +64,7 @@ def regions(count: int, **more: Any) -> list[Region]:
 
 
 def tables(world: Iterable[Region]) -> dict[str, pa.Table]:
-    """Rows of every table that the choice reads. A model is a graph of its own template with all regions of its family."""
+    """Rows of every table that the choice reads. A family is a model of one graph that holds all its regions."""
     subgraphs: dict[str, dict[str, Any]] = {}
     records: dict[str, GraphRecord] = {}
     occurrences, profiles, families = [], [], set()
@@ -81,7 +82,8 @@ def tables(world: Iterable[Region]) -> dict[str, pa.Table]:
                 )
             records[name] = record
             subgraphs.setdefault(name, {
-                "subgraph_hash": name, "kind": region.kind, "variant": variant, "of": None if variant == "given" else given,
+                "subgraph_hash": name, "kind": region.kind, "variant": variant,
+                "of": None if variant == "given" else given,
                 "structure_hash": found.structure_hash, "template_hash": found.template_hash, "op_hash": found.op_hash,
                 "node_count": len(record.nodes), "op_count": len(region.ops), "compute_count": len(region.ops),
                 "input_count": 1, "output_count": 1, "dtypes": [dtype], "ops": sorted({F + op for op in region.ops}),
