@@ -36,6 +36,7 @@ class Request:
     seed: int = 0
     device: str | None = None
     publish: bool = False
+    samples: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Regenerated:
             "seed": self.choice.rules.seed,
             **self.written.figures,
             "filters": self.choice.funnel,
+            "samples": self.written.samples,
             "published": self.published.id if self.published else None,
             "seconds": round(self.seconds, 2),
         }
@@ -83,7 +85,7 @@ def regenerate(request: Request) -> Regenerated:
             held = records(connection)
         except RecordError as error:
             raise UserError(f"a stored subgraph cannot be read: {error}; restore the snapshot's files") from error
-    written = write(request.out, choice, held, snapshot.id)
+    written = write(request.out, choice, held, snapshot.id, request.samples)
     published = _published(warehouse, written) if request.publish else None
     return Regenerated(snapshot, published, device, choice, written, time.perf_counter() - clock)
 

@@ -5,6 +5,7 @@
     tasks.parquet, members.parquet     why each task was chosen: rows of the tables `tasks` and `task_members`
     manifest.json                      snapshot, rules, what each filter took, counts, the hash of every file
     README.md, charts/*.png            the card
+    samples/                           the eval split in PassNet's own layout, when asked for (samples.py)
 
 Same choice, same bytes: no clock, path or machine gets into a file.
 """
@@ -26,6 +27,7 @@ from curate.passbench.card import card
 from curate.passbench.charts import charts
 from curate.passbench.choose import Choice
 from curate.passbench.figures import figures
+from curate.passbench.samples import write_samples
 from evaluate import tasks as bench
 from warehouse.folders import whole
 from warehouse.graph.record import GraphRecord
@@ -39,15 +41,25 @@ _LARGEST_MANIFEST = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """version: the bench's name and content hash. tasks, members: rows of the warehouse's tables. figures: by split."""
+    """version: the bench's name and content hash. tasks, members: rows of the warehouse's tables. figures: by split.
+
+    samples: counts of what was written in PassNet's layout; None when it was not asked for.
+    """
 
     version: str
     tasks: pa.Table
     members: pa.Table
     figures: dict[str, dict[str, Any]]
+    samples: dict[str, int] | None = None
 
 
-def write(folder: Path, choice: Choice, records: Mapping[str, GraphRecord], snapshot: str) -> Written:
+def write(
+    folder: Path,
+    choice: Choice,
+    records: Mapping[str, GraphRecord],
+    snapshot: str,
+    with_samples: bool = False,
+) -> Written:
     """Write `folder`, which is missing, empty or an earlier PassBench and nothing else. Raises WarehouseError."""
     names = task_names(choice.tasks)
     with whole(folder, "write a PassBench", "a PassBench", _ours) as draft:
@@ -65,17 +77,19 @@ def write(folder: Path, choice: Choice, records: Mapping[str, GraphRecord], snap
         for name, image in drawn.items():
             (draft / "charts" / f"{name}.png").write_bytes(image)
         (draft / "README.md").write_text(card(choice, counted, names, about, sorted(drawn)), encoding="utf-8")
+        samples = write_samples(draft, choice, names, records) if with_samples else None
         held = {
             "format": FORMAT,
             "name": NAME,
             **about,
+            "samples": samples,
             "rules": asdict(choice.rules),
             "filters": choice.funnel,
             "figures": counted,
             "files": _hashed(draft),
         }
         (draft / MANIFEST).write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
-    return Written(version, tasks, members, counted)
+    return Written(version, tasks, members, counted, samples)
 
 
 def task_names(tasks: list[dict[str, Any]]) -> dict[str, str]:

@@ -34,6 +34,9 @@ def regenerate(
     publish: Annotated[
         bool, typer.Option("--publish", help="Put `tasks` and `task_members` into a new snapshot.")
     ] = False,
+    samples: Annotated[
+        bool, typer.Option("--samples", help="Also write the eval split in PassNet's own folder layout.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Choose tasks from a snapshot's profiled subgraphs and write the folder that `passnet score --bench` judges by."""
@@ -44,7 +47,7 @@ def regenerate(
     from flows.regenerate import Request
     from flows.regenerate import regenerate as run
 
-    found = run(Request(warehouse, snapshot, out, tasks, subgraphs, select, seed, device, publish))
+    found = run(Request(warehouse, snapshot, out, tasks, subgraphs, select, seed, device, publish, samples))
     if as_json:
         json.dump(found.summary(), sys.stdout)
         print()
@@ -63,6 +66,9 @@ def _close(found: Any, out: Path) -> None:
             f"{split}: {held['tasks']} tasks ({strata}), {held['subgraphs']} subgraphs ({dtypes}), {held['held_out']} "
             f"held out, {held['families']} model families"
         )
+    if found.written.samples:
+        held = found.written.samples
+        print(f"samples: {held['tasks']} tasks, {held['subgraphs']} subgraphs; {held['left_out']} cannot be said in it")
     if found.published:
         print(f"published as snapshot {found.published.sequence} ({found.published.id[:12]})")
     print(f"{found.written.version} by figures of {found.device}, {found.seconds:.1f} s; read {out / 'README.md'}")

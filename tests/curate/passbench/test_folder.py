@@ -21,11 +21,11 @@ from warehouse.storage import WarehouseError
 RULES = Rules(GPU, tasks=10, subgraphs=40, head_share=0.0)
 
 
-def made(out: Path, seed: int = 0, family: str = "") -> Written:
+def made(out: Path, seed: int = 0, family: str = "", samples: bool = False) -> Written:
     world = [replace(r, families=(f"{family}{r.families[0]}",)) for r in regions(30)]
     connected = connection(world)
     choice = choose(connected, replace(RULES, seed=seed))
-    return write(out, choice, records(connected), "5" * 32)
+    return write(out, choice, records(connected), "5" * 32, samples)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +84,23 @@ def test_an_earlier_bench_is_replaced_and_nothing_else(folder: tuple[Path, Writt
         made(out, seed=1)
     assert (out / "notes.txt").read_text() == "mine" and bench.read(out).version == folder[1].version
     assert [p.name for p in tmp_path.iterdir()] == ["bench"], "no draft is left"
+
+
+def test_samples_are_folders_that_read_back_as_the_members(folder: tuple[Path, Written], tmp_path: Path):
+    out = tmp_path / "bench"
+    written = made(out, samples=True)
+    assert written.samples == {"tasks": 10, "subgraphs": 40, "left_out": 0} and folder[1].samples is None
+    for task in bench.read(out).tasks.values():
+        place = out / "samples" / task.id
+        assert (place / "pass_dir").is_dir()
+        listed = (place / "graph_list.txt").read_text().split()
+        assert listed == [f"graphs/{m.hash}" for m in task.members]
+        assert all((place / path / "model.py").is_file() for path in listed)
+        facts = json.loads((place / listed[0] / "graph_net.json").read_text())
+        assert (facts["case"], facts["passnet_graph_hash"]) == ("given", task.members[0].hash)
+    (place / "pass_dir" / "mine.py").write_text("")
+    with pytest.raises(WarehouseError, match="mine.py"):
+        made(out)
 
 
 def test_hostile_names_stay_text(tmp_path: Path):
