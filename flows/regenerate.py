@@ -15,7 +15,7 @@ from curate.passbench import figures
 from curate.passbench.card import FILTERS
 from curate.passbench.choose import Choice, choose, devices, records
 from curate.passbench.folder import Written, write
-from curate.passbench.rules import Rules
+from curate.passbench.rules import MODE, Rules
 from flows.errors import UserError
 from flows.refresh import alone
 from warehouse.graph.record import RecordError
@@ -70,14 +70,14 @@ def regenerate(request: Request) -> Regenerated:
     clock = time.perf_counter()
     warehouse = Warehouse.open(request.warehouse)
     snapshot = warehouse.snapshot(request.snapshot)
-    if not snapshot.rows("subgraphs"):
+    if "subgraphs" not in snapshot.tables or not snapshot.rows("subgraphs"):
         raise UserError(
             f"snapshot {snapshot.sequence} of {warehouse.storage.url} holds no subgraphs: cut its graphs into "
             "subgraphs and profile them first, or name a snapshot that has them with --snapshot"
         )
     with damage_named(request.warehouse, snapshot.id):
         connection = connect(request.warehouse, snapshot.id)
-        device = _device(request, devices(connection, Rules.mode), snapshot)
+        device = _device(request, devices(connection, MODE), snapshot)
         rules = Rules(device, request.seed, request.tasks, request.subgraphs, request.select)
         choice = choose(connection, rules)
         _complain(choice)

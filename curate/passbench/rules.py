@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MODE = "default"
 SELECTIONS = ("mix", "device", "headroom", "host")
 
 
@@ -32,7 +33,7 @@ class Rules:
     tasks: int = 200
     subgraphs: int = 2060
     select: str = "mix"
-    mode: str = "default"
+    mode: str = MODE
     head_share: float = 0.5
     slower: float = 1.05
     headroom: float = 1.3

@@ -3,7 +3,7 @@
 CREATE OR REPLACE TABLE funnel AS
 WITH filters AS (
     SELECT unnest(['lone', 'unprofiled', 'not_measured', 'several_kernels', 'trivial_answer', 'ignores_inputs', 'inexact',
-                   'unstable', 'launch_noise', 'well_served', 'frequent', 'straddling', 'not_needed', 'chosen']) AS filter,
+                   'unstable', 'launch_noise', 'frequent', 'well_served', 'straddling', 'not_needed', 'chosen']) AS filter,
            unnest(range(1, 15)) AS step
 ),
 fates AS (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,7 +19,8 @@ from tests.warehouse.tiny import F, call, output, placeholder
 from warehouse import sql
 from warehouse.graph.record import GraphRecord
 from warehouse.rows import node_table
-from warehouse.schema import CAPTURES, GRAPHS, MODELS, OCCURRENCES, PROFILES
+from warehouse.schema import CAPTURES, GRAPHS, MODELS, OCCURRENCES, PROFILES, TABLES
+from warehouse.snapshot import Snapshot, Warehouse
 
 GPU = "Some GPU"
 OPS = ("relu", "gelu", "silu", "mish", "softplus", "hardswish", "elu", "selu", "celu", "tanh", "sigmoid", "logsigmoid")
@@ -116,6 +118,13 @@ def tables(world: Iterable[Region]) -> dict[str, pa.Table]:
         "models": pa.Table.from_pylist(models, MODELS.schema),
         "captures": pa.Table.from_pylist(captures, CAPTURES.schema),
     }
+
+
+def publish(root: Path, world: Iterable[Region]) -> tuple[Warehouse, Snapshot]:
+    """A warehouse at `root` whose first snapshot holds these tables."""
+    warehouse = Warehouse.open(root, create=True)
+    made = {n: pa.Table.from_pylist(t.to_pylist(), TABLES[n].schema) for n, t in tables(world).items()}
+    return warehouse, warehouse.publish(None, made)
 
 
 def connection(world: Iterable[Region]) -> duckdb.DuckDBPyConnection:
