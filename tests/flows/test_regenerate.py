@@ -54,6 +54,9 @@ def test_a_bench_is_published_once_and_asked_about_in_sql(passnet: Passnet, lake
     members = (
         connect(lake).sql("SELECT count(*) FROM task_members SEMI JOIN tasks USING (bench, split, task)").fetchall()
     )
+    (name,) = connect(lake).sql("SELECT min(task) FROM tasks WHERE split = 'eval'").fetchall()[0]
+    shown = connect(lake).execute('SELECT "case", cause FROM task($id)', {"id": name}).fetchall()
+    assert shown[0] == ("given", "both") and {case for case, _ in shown[1:]} - {"given"}
     assert members == [(first["eval"]["subgraphs"] + first["train"]["subgraphs"],)]
 
 
