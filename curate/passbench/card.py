@@ -14,6 +14,7 @@ from curate.passbench.choose import Choice
 #: What a filter takes, in words; docs/passbench.md has the same table.
 FILTERS = {
     "lone": "a single operator, or operators that only view",
+    "no_floats": "no floating-point input",
     "unprofiled": "no figures on the device",
     "not_measured": "profiling ended with a class other than ok",
     "several_kernels": "Inductor does not make exactly one kernel of it",

@@ -1,14 +1,14 @@
 -- curve: the frequency curve of operator sequences. `templates` counts in how many templates of whole graphs a sequence
 -- occurs, so that a family of hundreds of graphs that differ in a literal counts once. `tail_share` is the share of all
 -- (sequence, template) pairs that strictly more frequent sequences make up: equally frequent ones are on one side of the
--- cut. The long tail begins where it reaches rules.head_share.
+-- cut. The long tail begins where it reaches rules.head_share. A backward graph occurs where its forward does.
 CREATE OR REPLACE TABLE curve AS
 WITH held AS (
     SELECT DISTINCT s.task_op_hash AS op_hash, g.template_hash
     FROM subgraph_occurrences AS o
-    JOIN subjects AS s USING (subgraph_hash)
+    JOIN subjects AS s ON s.root = o.subgraph_hash
     JOIN graphs AS g ON g.graph_hash = o.graph_hash
-    WHERE s.is_region
+    WHERE s.is_region AND s.variant IN ('given', 'backward')
 ),
 counted AS (
     SELECT op_hash, count(*) AS templates FROM held GROUP BY op_hash

@@ -2,6 +2,7 @@
 -- sound one). The filters in their order:
 --
 --   lone             a single operator, or operators that only view and copy
+--   no_floats        no floating-point input: nothing to be tolerant about, and no dtype to vary
 --   unprofiled       no figures on the device; it may still be held out, for it is known to run
 --   not_measured     profiling ended with a class other than ok
 --   several_kernels  Inductor does not make exactly one kernel of its own of it: not proven fusible on the device
@@ -13,7 +14,7 @@
 CREATE OR REPLACE TABLE verdicts AS
 WITH figures AS (
     SELECT
-        s.*, p.class, p.cause,
+        s.*, h.dtype, p.class, p.cause,
         p.inductor_host_us / p.eager_host_us AS host_ratio,
         p.inductor_device_us / nullif(p.eager_device_us, 0) AS device_ratio,
         p.headroom,
@@ -24,6 +25,7 @@ WITH figures AS (
         CASE WHEN p.eager_device_us IS NULL THEN greatest(p.eager_host_spread, p.inductor_host_spread)
              ELSE greatest(p.eager_device_spread, p.inductor_device_spread) END AS spread
     FROM subjects AS s
+    LEFT JOIN shapes AS h USING (subgraph_hash)
     LEFT JOIN (SELECT q.* FROM profiles AS q, rules WHERE q.device = rules.device AND q.mode = rules.mode) AS p USING (subgraph_hash)
 )
 SELECT
@@ -33,6 +35,7 @@ SELECT
     coalesce(f.headroom >= rules.headroom, false) AS has_headroom,
     CASE
         WHEN NOT f.is_region THEN 'lone'
+        WHEN f.dtype IS NULL THEN 'no_floats'
         WHEN f.class IS NULL THEN 'unprofiled'
         WHEN f.class <> 'ok' THEN 'not_measured'
         WHEN f.scheduler_kernels IS DISTINCT FROM 1 OR f.extern_kernels IS DISTINCT FROM 0

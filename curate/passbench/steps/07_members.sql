@@ -29,4 +29,4 @@ FROM verdicts AS v
 JOIN proven USING (task_key)
 JOIN shapes AS h USING (subgraph_hash)
 LEFT JOIN placed AS p USING (root)
-WHERE (v.dropped_by IS NULL OR v.dropped_by = 'unprofiled') AND h.dtype IS NOT NULL;
+WHERE v.dropped_by IS NULL OR v.dropped_by = 'unprofiled';

@@ -2,16 +2,15 @@
 -- its subgraphs ended; what is left after them all is chosen, or not needed.
 CREATE OR REPLACE TABLE funnel AS
 WITH filters AS (
-    SELECT unnest(['lone', 'unprofiled', 'not_measured', 'several_kernels', 'trivial_answer', 'ignores_inputs', 'inexact',
+    SELECT unnest(['lone', 'no_floats', 'unprofiled', 'not_measured', 'several_kernels', 'trivial_answer', 'ignores_inputs', 'inexact',
                    'unstable', 'launch_noise', 'frequent', 'well_served', 'straddling', 'not_needed', 'chosen']) AS filter,
-           unnest(range(1, 15)) AS step
+           unnest(range(1, 16)) AS step
 ),
 fates AS (
     SELECT
         v.subgraph_hash, v.task_key,
         CASE WHEN v.dropped_by IS NOT NULL THEN v.dropped_by
              WHEN g.dropped_by IS NOT NULL THEN g.dropped_by
-             WHEN m.subgraph_hash IS NULL THEN 'inexact'
              WHEN c.task_key IS NULL THEN 'not_needed'
              ELSE 'chosen' END AS filter
     FROM verdicts AS v

@@ -60,6 +60,17 @@ def test_a_lone_operator_is_no_task():
     assert taken(chosen([*regions(6), Region(("relu",), ("spoilt",))]))["lone"] == 1
 
 
+def test_what_has_no_floating_point_input_is_no_task():
+    whole = Region(("relu", "gelu"), ("spoilt",), forms=(("given", "int64", 64),))
+    assert taken(chosen([*regions(6), whole]))["no_floats"] == 1
+
+
+def test_figures_of_a_cpu_make_tasks_by_the_hosts_clock_alone():
+    no_gpu = dict.fromkeys(("eager_device_us", "inductor_device_us", "launch_us", "headroom", "inductor_kernels"))
+    found = chosen(regions(30, figures=no_gpu)).of("eval")
+    assert len(found) == 10 and {t["stratum"] for t in found} == {"host"} and found[0]["headroom"] is None
+
+
 def test_frequent_operator_sequences_are_no_tasks_and_graphs_of_one_template_count_once():
     common = Region(("relu", "gelu"), tuple(f"family{i}" for i in range(20)))
     found = choose(connected := connection([*regions(20), common]), replace(RULES, head_share=0.25))
