@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from curate.passbench.choose import Choice, choose
 from curate.passbench.rules import Rules
@@ -99,6 +101,37 @@ def test_splits_share_no_template_operator_sequence_or_model():
         assert not families[0] & families[1]
         members = [{m["subgraph_hash"] for m in found.members if m["split"] == s} for s in ("eval", "train")]
         assert not members[0] & members[1]
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> list[Region]:
+    """Regions over few operators and families, so that they share sequences and models; some forms without figures."""
+    ops = st.lists(st.sampled_from(OPS[:3]), min_size=1, max_size=3).map(tuple)
+    families = st.sets(st.sampled_from("abcdefgh"), min_size=1, max_size=3).map(lambda f: tuple(sorted(f)))
+    figures = st.sampled_from(({}, {"zero_passes": True}, {"headroom": 1.0, "inductor_device_us": 5.0}, None))
+    missing = st.sampled_from(({}, {"float16": None}, {"bfloat16": {"insensitive": [0]}}))
+    return draw(st.lists(st.builds(Region, ops, families, figures, missing), min_size=1, max_size=12))
+
+
+@settings(max_examples=25, deadline=None)
+@given(worlds(), st.integers(0, 3))
+def test_whatever_the_world_splits_are_disjoint_and_shown_members_are_sound(world: list[Region], seed: int):
+    connected = connection(world)
+    found = choose(connected, replace(RULES, seed=seed))
+    told = {split: {t["structure_hash"] for t in found.of(split)} for split in ("eval", "train")}
+    for column in ("template_hash", "op_hash"):
+        left, right = ({t[column] for t in found.of(split)} for split in told)
+        assert not left & right
+    left, right = ({f for t in found.of(split) for f in t["families"]} for split in told)
+    assert not left & right
+    verdicts = dict(connected.sql("SELECT subgraph_hash, dropped_by FROM verdicts").fetchall())
+    for member in found.members:
+        assert verdicts[member["subgraph_hash"]] == (None if member["profiled"] else "unprofiled")
+        assert member["profiled"] or member["case"] != "given"
+        assert member["structure_hash"] in told[member["split"]]
+    shown = {(m["split"], m["structure_hash"]) for m in found.members if m["case"] == "given"}
+    assert shown == {(split, key) for split, keys in told.items() for key in keys}, "every task shows a member"
+    assert sum(r["subgraphs"] for r in found.funnel) == len(verdicts)
 
 
 def test_the_same_rows_give_the_same_choice_and_another_seed_another():
