@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from curate.passbench import figures
 from curate.passbench.card import FILTERS
-from curate.passbench.choose import Choice, choose, devices, records
+from curate.passbench.choose import Choice, choose, devices, records, wanted
 from curate.passbench.folder import Written, write
 from curate.passbench.rules import MODE, Rules
 from flows.errors import UserError
@@ -68,6 +72,40 @@ class Regenerated:
 def regenerate(request: Request) -> Regenerated:
     """Do what `request` says. Raises UserError or WarehouseError for what a user can mend; then nothing is written."""
     clock = time.perf_counter()
+    connection, snapshot, rules = _opened(request)
+    with damage_named(request.warehouse, snapshot.id):
+        choice = choose(connection, rules)
+        _complain(choice)
+        try:
+            held = records(connection)
+        except RecordError as error:
+            raise UserError(f"a stored subgraph cannot be read: {error}; restore the snapshot's files") from error
+    written = write(request.out, choice, held, snapshot.id, request.samples)
+    published = _published(Warehouse.open(request.warehouse), written) if request.publish else None
+    return Regenerated(snapshot, published, rules.device, choice, written, time.perf_counter() - clock)
+
+
+def write_items(request: Request, path: Path) -> dict[str, Any]:
+    """Write the possible members without figures as work for `python -m curate.profile.run`; no bench is made.
+
+    Returns {"items", "device"}. Raises UserError or WarehouseError.
+    """
+    connection, snapshot, rules = _opened(request)
+    with damage_named(request.warehouse, snapshot.id):
+        choose(connection, rules)
+        rows = wanted(connection)
+    if not rows.num_rows:
+        raise UserError(f"no possible member of a task lacks figures of {rules.device!r}: there is nothing to write")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows, path, compression="zstd")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}; give --items another file") from error
+    return {"items": len(pc.unique(rows["graph_hash"])), "device": rules.device}
+
+
+def _opened(request: Request) -> tuple[duckdb.DuckDBPyConnection, Snapshot, Rules]:
+    """A connection to the snapshot, which has subgraphs, and rules for a device that it has figures of."""
     warehouse = Warehouse.open(request.warehouse)
     snapshot = warehouse.snapshot(request.snapshot)
     if "subgraphs" not in snapshot.tables or not snapshot.rows("subgraphs"):
@@ -78,16 +116,7 @@ def regenerate(request: Request) -> Regenerated:
     with damage_named(request.warehouse, snapshot.id):
         connection = connect(request.warehouse, snapshot.id)
         device = _device(request, devices(connection, MODE), snapshot)
-        rules = Rules(device, request.seed, request.tasks, request.subgraphs, request.select)
-        choice = choose(connection, rules)
-        _complain(choice)
-        try:
-            held = records(connection)
-        except RecordError as error:
-            raise UserError(f"a stored subgraph cannot be read: {error}; restore the snapshot's files") from error
-    written = write(request.out, choice, held, snapshot.id, request.samples)
-    published = _published(warehouse, written) if request.publish else None
-    return Regenerated(snapshot, published, device, choice, written, time.perf_counter() - clock)
+    return connection, snapshot, Rules(device, request.seed, request.tasks, request.subgraphs, request.select)
 
 
 def _device(request: Request, known: dict[str, int], snapshot: Snapshot) -> str:

@@ -66,6 +66,11 @@ def records(connection: duckdb.DuckDBPyConnection) -> dict[str, GraphRecord]:
     return records_from_table(connection.sql(text).to_arrow_table())
 
 
+def wanted(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """After a choice: node rows of possible members without figures, and a column `priority`, least first."""
+    return connection.sql((_RESULTS / "wanted.sql").read_text(encoding="utf-8")).to_arrow_table()
+
+
 def lay_down(connection: duckdb.DuckDBPyConnection, rules: Rules) -> None:
     """The table `rules` of one row that every step reads."""
     takes = {f"takes_{s}": rules.select in ("mix", s) for s in SELECTIONS[1:]}

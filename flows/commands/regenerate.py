@@ -37,6 +37,10 @@ def regenerate(
     samples: Annotated[
         bool, typer.Option("--samples", help="Also write the eval split in PassNet's own folder layout.")
     ] = False,
+    items: Annotated[
+        Path | None,
+        typer.Option("--items", help="Make no bench: write possible members without figures, for profiling."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Choose tasks from a snapshot's profiled subgraphs and write the folder that `passnet score --bench` judges by."""
@@ -44,10 +48,16 @@ def regenerate(
         raise UserError(f"--select {select!r}: give one of {', '.join(SELECTIONS)}")
     if subgraphs < tasks:
         raise UserError(f"--subgraphs {subgraphs} is less than --tasks {tasks}: every task has at least one")
-    from flows.regenerate import Request
+    from flows.regenerate import Request, write_items
     from flows.regenerate import regenerate as run
 
-    found = run(Request(warehouse, snapshot, out, tasks, subgraphs, select, seed, device, publish, samples))
+    request = Request(warehouse, snapshot, out, tasks, subgraphs, select, seed, device, publish, samples)
+    if items is not None:
+        told = write_items(request, items)
+        line = f"{told['items']} subgraphs without figures of {told['device']}, the most wanted first, in {items}"
+        print(json.dumps(told) if as_json else line)
+        return
+    found = run(request)
     if as_json:
         json.dump(found.summary(), sys.stdout)
         print()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from curate.profile.items import Items
 from evaluate import tasks as bench
 from tests.curate.passbench.test_folder import held
 from tests.curate.passbench.world import GPU, Region, publish, regions
@@ -58,6 +59,18 @@ def test_a_bench_is_published_once_and_asked_about_in_sql(passnet: Passnet, lake
     shown = connect(lake).execute('SELECT "case", cause FROM task($id)', {"id": name}).fetchall()
     assert shown[0] == ("given", "both") and {case for case, _ in shown[1:]} - {"given"}
     assert members == [(first["eval"]["subgraphs"] + first["train"]["subgraphs"],)]
+
+
+@needs_subgraphs
+def test_members_without_figures_are_written_for_a_gpu_machine(passnet: Passnet, tmp_path: Path):
+    without = {"float16": None, "bfloat16": None}
+    publish(tmp_path / "lake", [*regions(30, by_form=without), Region(("relu", "gelu"), ("x",), None), COMMON])
+    code, said, _ = passnet("regenerate", "--items", "new/items.parquet", "--json")
+    wanted = Items.read(tmp_path / "new" / "items.parquet")
+    assert code == 0 and len(wanted.order) == json.loads(said)["items"] == 60, "two forms of each candidate"
+    assert {n.dtype for n in wanted.record(wanted.order[0]).nodes if n.dtype} <= {"float16", "bfloat16"}
+    assert not (tmp_path / "bench").exists()
+    refused(passnet("regenerate", "--items", "/proc/none/items"), "cannot write", "--items")
 
 
 @needs_subgraphs
