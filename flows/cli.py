@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from flows.commands import (
+    decompose,
     diff,
     doctor,
     export,
@@ -61,6 +62,7 @@ def _options(
 
 app.command("refresh")(refresh.refresh)
 app.command("plan")(plan.plan)
+app.command("decompose")(decompose.decompose)
 app.command("profile")(profile.profile)
 app.command("regenerate")(regenerate.regenerate)
 app.command("score")(score.score)

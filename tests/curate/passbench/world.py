@@ -93,7 +93,13 @@ def tables(world: Iterable[Region]) -> dict[str, pa.Table]:
         for family in region.families:
             families.add(family)
             occurrences.append(
-                {"subgraph_hash": given, "kind": region.kind, "graph_hash": f"graph of {family}", "rows": [1]}
+                {
+                    "subgraph_hash": given,
+                    "kind": region.kind,
+                    "graph_hash": f"graph of {family}",
+                    "first_row": 1,
+                    "rows": [1],
+                }
             )
     named = sorted(families)
     graphs = [
@@ -142,4 +148,6 @@ _SUBGRAPHS = pa.schema(
     [(n, _S) for n in ("subgraph_hash", "kind", "variant", "of", "structure_hash", "template_hash", "op_hash")]
     + [(n, _I) for n in _COUNTS] + [("dtypes", pa.list_(_S)), ("ops", pa.list_(_S))]
 )  # fmt: skip
-_OCCURRENCES = pa.schema([("subgraph_hash", _S), ("kind", _S), ("graph_hash", _S), ("rows", pa.list_(_I))])
+_OCCURRENCES = pa.schema(
+    [("subgraph_hash", _S), ("kind", _S), ("graph_hash", _S), ("first_row", _I), ("rows", pa.list_(_I))]
+)
