@@ -110,8 +110,8 @@ def _opened(request: Request) -> tuple[duckdb.DuckDBPyConnection, Snapshot, Rule
     snapshot = warehouse.snapshot(request.snapshot)
     if "subgraphs" not in snapshot.tables or not snapshot.rows("subgraphs"):
         raise UserError(
-            f"snapshot {snapshot.sequence} of {warehouse.storage.url} holds no subgraphs: cut its graphs into "
-            "subgraphs and profile them first, or name a snapshot that has them with --snapshot"
+            f"snapshot {snapshot.sequence} of {warehouse.storage.url} holds no subgraphs: run `passnet decompose` "
+            "and `passnet profile` first, or name a snapshot that has them with --snapshot"
         )
     with damage_named(request.warehouse, snapshot.id):
         connection = connect(request.warehouse, snapshot.id)

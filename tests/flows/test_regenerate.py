@@ -13,11 +13,9 @@ from tests.curate.passbench.test_folder import held
 from tests.curate.passbench.world import GPU, Region, publish, regions
 from tests.flows.conftest import Passnet, refused
 from tests.warehouse import tiny
-from warehouse.schema import TABLES
 from warehouse.snapshot import Warehouse
 from warehouse.sql import connect
 
-needs_subgraphs = pytest.mark.skipif("subgraphs" not in TABLES, reason="the warehouse has no subgraphs yet")
 #: Frequent ones first: half of all (sequence, template) pairs are the head, the other regions are the tail.
 COMMON = Region(("relu", "gelu"), tuple(f"family{i}" for i in range(60)))
 
@@ -28,7 +26,6 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-@needs_subgraphs
 def test_the_same_snapshot_and_seed_give_the_same_bytes(passnet: Passnet, lake: Path, tmp_path: Path):
     for out in ("one", "two"):
         code, said, err = passnet("regenerate", "--tasks", "10", "--subgraphs", "30", "--out", out)
@@ -40,7 +37,6 @@ def test_the_same_snapshot_and_seed_give_the_same_bytes(passnet: Passnet, lake: 
     assert bench.read(tmp_path / "bench").version == found["bench"], "the default folder is the one that score reads"
 
 
-@needs_subgraphs
 def test_a_bench_is_published_once_and_asked_about_in_sql(passnet: Passnet, lake: Path):
     ask = ("regenerate", "--tasks", "10", "--publish", "--json")
     first, again = (json.loads(passnet(*ask)[1]) for _ in range(2))
@@ -61,7 +57,6 @@ def test_a_bench_is_published_once_and_asked_about_in_sql(passnet: Passnet, lake
     assert members == [(first["eval"]["subgraphs"] + first["train"]["subgraphs"],)]
 
 
-@needs_subgraphs
 def test_members_without_figures_are_written_for_a_gpu_machine(passnet: Passnet, tmp_path: Path):
     without = {"float16": None, "bfloat16": None}
     publish(tmp_path / "lake", [*regions(30, by_form=without), Region(("relu", "gelu"), ("x",), None), COMMON])
@@ -73,7 +68,6 @@ def test_members_without_figures_are_written_for_a_gpu_machine(passnet: Passnet,
     refused(passnet("regenerate", "--items", "/proc/none/items"), "cannot write", "--items")
 
 
-@needs_subgraphs
 def test_too_few_candidates_say_how_many_there_are_and_which_filter_took_the_most(passnet: Passnet, tmp_path: Path):
     spoilt = [Region((a, "tanh", "tanh"), ("spoilt",), {"zero_passes": True}) for a in ("relu", "gelu", "silu", "mish")]
     publish(tmp_path / "lake", [*regions(6), *spoilt, COMMON])
@@ -81,7 +75,6 @@ def test_too_few_candidates_say_how_many_there_are_and_which_filter_took_the_mos
     assert not (tmp_path / "bench").exists()
 
 
-@needs_subgraphs
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -98,7 +91,6 @@ def test_what_cannot_be_done_is_one_line(passnet: Passnet, lake: Path, options, 
     refused(passnet("regenerate", *options), *words)
 
 
-@needs_subgraphs
 def test_a_snapshot_without_profiles_says_what_to_run(passnet: Passnet, tmp_path: Path):
     publish(tmp_path / "lake", regions(4, figures=None))
     refused(passnet("regenerate"), "no figures of Inductor", "passnet profile")

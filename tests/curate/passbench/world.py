@@ -113,8 +113,8 @@ def tables(world: Iterable[Region]) -> dict[str, pa.Table]:
     ]
     captures = [{"capture_id": f"capture of {f}", "config_hash": f"config of {f}", "status": "complete"} for f in named]
     return {
-        "subgraphs": pa.Table.from_pylist(list(subgraphs.values()), schema=_SUBGRAPHS),
-        "subgraph_occurrences": pa.Table.from_pylist(occurrences, schema=_OCCURRENCES),
+        "subgraphs": pa.Table.from_pylist(list(subgraphs.values()), TABLES["subgraphs"].schema),
+        "subgraph_occurrences": pa.Table.from_pylist(occurrences, TABLES["subgraph_occurrences"].schema),
         "subgraph_nodes": node_table(sorted(records.items())),
         "profiles": pa.Table.from_pylist(profiles, PROFILES.schema),
         "graphs": pa.Table.from_pylist(graphs, GRAPHS.schema),
@@ -129,8 +129,7 @@ def tables(world: Iterable[Region]) -> dict[str, pa.Table]:
 def publish(root: Path, world: Iterable[Region]) -> tuple[Warehouse, Snapshot]:
     """A warehouse at `root` whose first snapshot holds these tables."""
     warehouse = Warehouse.open(root, create=True)
-    made = {n: pa.Table.from_pylist(t.to_pylist(), TABLES[n].schema) for n, t in tables(world).items()}
-    return warehouse, warehouse.publish(None, made)
+    return warehouse, warehouse.publish(None, tables(world))
 
 
 def connection(world: Iterable[Region]) -> duckdb.DuckDBPyConnection:
@@ -140,14 +139,3 @@ def connection(world: Iterable[Region]) -> duckdb.DuckDBPyConnection:
     for name, table in tables(world).items():
         made.register(name, table)
     return made
-
-
-_S, _I = pa.string(), pa.int32()
-_COUNTS = ("node_count", "op_count", "compute_count", "input_count", "output_count")
-_SUBGRAPHS = pa.schema(
-    [(n, _S) for n in ("subgraph_hash", "kind", "variant", "of", "structure_hash", "template_hash", "op_hash")]
-    + [(n, _I) for n in _COUNTS] + [("dtypes", pa.list_(_S)), ("ops", pa.list_(_S))]
-)  # fmt: skip
-_OCCURRENCES = pa.schema(
-    [("subgraph_hash", _S), ("kind", _S), ("graph_hash", _S), ("first_row", _I), ("rows", pa.list_(_I))]
-)
