@@ -1,7 +1,8 @@
 """Ready questions: one SQL file each in `curate/queries/`, with a header that asks the question in words.
 
 In goes a query's name and values for its parameters, out comes DuckDB's answer. `python -m curate.ready --write
-docs/queries.md` asks all of them of one warehouse and writes the page that shows question, SQL and answer.
+docs/queries.md` asks all of them of one warehouse and writes the page that shows question, SQL and answer;
+`python -m curate.ready NAME...` prints the answers to some as Markdown tables.
 
 A header is a comment block: its first line is the question, the rest says how to read the answer, and a line
 `-- param NAME = DEFAULT: meaning` declares a parameter, written `$NAME` in the SQL and bound as a value.
@@ -122,6 +123,12 @@ def page(connection: duckdb.DuckDBPyConnection, origin: str) -> str:
     return "\n".join(part.rstrip("\n") if part.startswith("- ") else part for part in parts) + "\n"
 
 
+def answered(connection: duckdb.DuckDBPyConnection, query: ReadyQuery) -> str:
+    """The whole answer to a query with its defaults, as a Markdown table."""
+    answer = query.run(connection)
+    return _markdown([column[0] for column in answer.description or ()], answer.fetchall(), most=1000)
+
+
 def _markdown(columns: list[str], rows: list[tuple[Any, ...]], most: int = 12) -> str:
     """A Markdown table of the first `most` rows; cells cut at 100 characters."""
     if not rows:
@@ -143,12 +150,17 @@ def _cell(value: Any) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Write the page, or print it. Exit code 2 with one line on standard error when something is missing."""
     parser = argparse.ArgumentParser(prog="python -m curate.ready", description="Ask all ready questions.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="print the answers to these alone")
     parser.add_argument("--warehouse", default="lake", help="folder or URL of the warehouse (default: lake)")
     parser.add_argument("--snapshot", default=None, help="id or number of a snapshot (default: the newest)")
     parser.add_argument("--write", type=Path, default=None, help="file to write (default: standard output)")
     options = parser.parse_args(arguments)
     try:
+        chosen = [load(name) for name in options.names]
         connection = connect(options.warehouse, options.snapshot)
+        if chosen:
+            print("\n".join(f"{query.question}\n\n{answered(connection, query)}" for query in chosen), end="")
+            return 0
         counted = connection.execute(
             "SELECT (SELECT count(*) FROM models), (SELECT count(*) FROM graphs), (SELECT count(*) FROM nodes)"
         ).fetchone()
@@ -158,7 +170,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.write.write_text(text)
         else:
             sys.stdout.write(text)
-    except (WarehouseError, OSError) as error:
+    except (WarehouseError, OSError, LookupError) as error:
         print(error, file=sys.stderr)
         return 2
     except duckdb.Error as error:

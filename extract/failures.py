@@ -26,6 +26,7 @@ CLASSES: dict[str, str] = {
     "operator_not_listed": "the graph holds an operator that is not on the allow-list (warehouse/graph/operators.txt)",
     "graph_not_serialisable": "the graph holds a value that a record cannot hold",
     "round_trip_mismatch": "the record did not rebuild into the same graph",
+    "subgraph_differs": "a subgraph run alone did not give the bits that it gives in its graph",
     "node_budget": "the graph grew past the node budget (an unrolled scan, as a rule)",
     "no_graph": "the model ran but Dynamo compiled no graph",
     "sample_incomplete": "a published sample lacks one of the files of its layout",

@@ -26,7 +26,7 @@ def capture_batch(
     jobs: list[tuple[str, dict[str, Any]]], limits: Limits, preload: tuple[str, ...], job: str
 ) -> list[dict[str, Any]]:
     """Capture (capture_id, payload) pairs and return one summary each, in the order in which they finished."""
-    report = _reporter()
+    report = reporter(TOPIC)
     waiting = [Job(identity, payload) for identity, payload in jobs if not _staged(identity, payload)]
     given = dict(jobs)
     summaries = []
@@ -59,11 +59,12 @@ def _pool(limits: Limits, preload: tuple[str, ...], job: str) -> WorkerPool:
     return _pools[key]
 
 
-def _reporter() -> Callable[[dict[str, Any]], None]:
+def reporter(topic: str) -> Callable[[dict[str, Any]], None]:
+    """What tells the flow of each finished piece of work, on a Dask event topic."""
     from distributed import get_worker
 
     try:
         worker = get_worker()
     except ValueError:  # called outside a Dask worker
         return lambda summary: None
-    return lambda summary: worker.log_event(TOPIC, summary)
+    return lambda summary: worker.log_event(topic, summary)

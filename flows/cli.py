@@ -17,7 +17,22 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.commands import diff, doctor, export, import_, plan, profile, refresh, report, score, show, snapshots, sql
+from flows.commands import (
+    decompose,
+    diff,
+    doctor,
+    export,
+    import_,
+    plan,
+    profile,
+    refresh,
+    regenerate,
+    report,
+    score,
+    show,
+    snapshots,
+    sql,
+)
 from flows.errors import INTERRUPTED, MENDABLE, OK, UserError
 
 app = typer.Typer(
@@ -47,7 +62,9 @@ def _options(
 
 app.command("refresh")(refresh.refresh)
 app.command("plan")(plan.plan)
+app.command("decompose")(decompose.decompose)
 app.command("profile")(profile.profile)
+app.command("regenerate")(regenerate.regenerate)
 app.command("score")(score.score)
 app.command("report")(report.report)
 app.add_typer(import_.app, name="import")

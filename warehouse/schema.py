@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from warehouse.cuttings import DECOMPOSITIONS, SUBGRAPH_FAILURES, SUBGRAPH_OCCURRENCES, SUBGRAPHS
 from warehouse.judged import EVALUATIONS, SCORES
+from warehouse.passbench import TASK_MEMBERS, TASKS
 from warehouse.table import SCHEMA_VERSION, Table
 
 __all__ = ["SCHEMA_VERSION", "TABLES", "Table"]
@@ -130,6 +132,13 @@ NODES = Table(
         ("recipe", _S, "placeholder: how to draw valid values (JSON)"),
     ),
     ("graph_hash", "scope", "idx"),
+)
+
+SUBGRAPH_NODES = Table(
+    "subgraph_nodes",
+    "The subgraphs themselves: rows as in nodes, graph_hash being the subgraph's.",
+    NODES.columns,
+    NODES.sort,
 )
 
 OCCURRENCES = Table(
@@ -268,7 +277,14 @@ TABLES: dict[str, Table] = {
         OCCURRENCES,
         FAILURES,
         TIMINGS,
+        SUBGRAPHS,
+        SUBGRAPH_NODES,
+        SUBGRAPH_OCCURRENCES,
+        DECOMPOSITIONS,
+        SUBGRAPH_FAILURES,
         PROFILES,
+        TASKS,
+        TASK_MEMBERS,
         EVALUATIONS,
         SCORES,
     )

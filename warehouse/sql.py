@@ -39,6 +39,7 @@ _TYPES = {
     pa.bool_(): "BOOLEAN",
     pa.float64(): "DOUBLE",
     pa.list_(pa.string()): "VARCHAR[]",
+    pa.list_(pa.int32()): "INTEGER[]",
     pa.list_(pa.int64()): "BIGINT[]",
     pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
 }

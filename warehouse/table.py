@@ -6,6 +6,7 @@ Sort keys are stated because files are written sorted: equal rows give equal byt
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ class Table:
     sort: tuple[str, ...]
     measured: bool = False
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         fields = [pa.field(n, t, metadata={"comment": c}) for n, t, c in self.columns]
         return pa.schema(fields, metadata={"table": self.name, "schema_version": str(SCHEMA_VERSION)})

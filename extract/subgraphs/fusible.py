@@ -280,7 +280,11 @@ def _by_departures(parent: Parent, rows: frozenset[int], reads_only: bool) -> li
 def sole_ops(record: GraphRecord) -> list[Subgraph]:
     """Each distinct computing operator of `record` alone, with the members taken from its tuple: once for each
     combination of arguments, dtypes and shapes. Extern operators count; random ones cannot be compared and do not."""
-    parent = Parent.of(record)
+    return singles(Parent.of(record))
+
+
+def singles(parent: Parent) -> list[Subgraph]:
+    """As `sole_ops`, of a graph already made ready."""
     nodes, wiring = parent.record.nodes, parent.wiring
     seen: set[tuple[Node, ...]] = set()
     found = []

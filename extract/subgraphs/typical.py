@@ -39,28 +39,41 @@ def typical(
     templates: template_hash of each record. Occurrences never overlap, within one sequence or between two.
     """
     parents = [Parent.of(r) for r in records]
-    spoken = [_sequence(p) for p in parents]
-    members: dict[tuple[str | None, ...], list[int]] = {}
-    for k, (words, _) in enumerate(spoken):
-        members.setdefault(words, []).append(k)
-    distinct = list(members)
-    weights = [float(len({templates[k] for k in members[s]})) if templates else 1.0 for s in distinct]
     found = []
-    for operators, places in phrases(distinct, least, most, weights).items():
-        cut: list[tuple[int, Subgraph]] = []
-        skipped = 0
-        for sequence, first in places:
-            for k in members[distinct[sequence]]:
-                made = _carved(parents[k], spoken[k][1][first : first + len(operators)])
-                if made is None:
-                    skipped += 1
-                else:
-                    cut.append((k, made))
-        found.append(Typical(operators, tuple(sorted(cut, key=lambda c: (c[0], c[1].rows))), skipped))
+    for operators, places in mined([sequence(p) for p in parents], least, most, templates).items():
+        made = [(k, carved(parents[k], rows)) for k, rows in places]
+        cut = [(k, subgraph) for k, subgraph in made if subgraph is not None]
+        ordered = tuple(sorted(cut, key=lambda c: (c[0], c[1].rows)))
+        found.append(Typical(operators, ordered, len(made) - len(cut)))
     return sorted(found, key=lambda t: (-len(t.found), t.operators))
 
 
-def _sequence(parent: Parent) -> tuple[tuple[str | None, ...], list[int]]:
+def mined(
+    spoken: Sequence[tuple[Sequence[str | None], Sequence[int]]],
+    least: int = 4,
+    most: int = 64,
+    templates: Sequence[str] | None = None,
+) -> dict[tuple[str, ...], list[tuple[int, list[int]]]]:
+    """Frequent sequences -> (index of the graph, its rows) of each occurrence.
+
+    spoken: what `sequence` says of each graph. templates: template_hash of each.
+    """
+    members: dict[tuple[str | None, ...], list[int]] = {}
+    for k, (words, _) in enumerate(spoken):
+        members.setdefault(tuple(words), []).append(k)
+    distinct = list(members)
+    weights = [float(len({templates[k] for k in members[s]})) if templates else 1.0 for s in distinct]
+    return {
+        operators: [
+            (k, list(spoken[k][1][first : first + len(operators)]))
+            for number, first in places
+            for k in members[distinct[number]]
+        ]
+        for operators, places in phrases(distinct, least, most, weights).items()
+    }
+
+
+def sequence(parent: Parent) -> tuple[tuple[str | None, ...], list[int]]:
     """Targets of the live calls in reading order (None where nothing may be cut across), and their rows."""
     words: list[str | None] = []
     rows: list[int] = []
@@ -80,7 +93,8 @@ def _sequence(parent: Parent) -> tuple[tuple[str | None, ...], list[int]]:
     return tuple(words), rows
 
 
-def _carved(parent: Parent, rows: Sequence[int]) -> Subgraph | None:
+def carved(parent: Parent, rows: Sequence[int]) -> Subgraph | None:
+    """The subgraph of the rows of one occurrence; None where it cannot be cut or is no task."""
     if not is_task(parent, rows) or not _connected(parent, frozenset(rows)):
         return None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +33,17 @@ def profile(
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="Address of an existing Dask scheduler (tcp://host:port).")
     ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option("--items", help="Measure nothing: write what a machine without a warehouse is to measure."),
+    ] = None,
+    device_name: Annotated[
+        str, typer.Option("--device-name", help="With --items: the GPU's name, to leave out what it has profiled.")
+    ] = "",
+    receive: Annotated[
+        Path | None,
+        typer.Option("--receive", help="Measure nothing: publish the folder that such a machine wrote."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure subgraphs under eager and Inductor on a device, and publish the profiles as a new snapshot.
@@ -41,6 +53,23 @@ def profile(
     for value, known, option in ((device or "cpu", DEVICES, "--device"), (mode, MODES, "--mode")):
         if value not in known:
             raise UserError(f"{option} {value!r}: give one of {', '.join(known)}")
+    if items is not None and receive is not None:
+        raise UserError("--items and --receive are two steps: give one of them")
+    if device_name and items is None:
+        raise UserError("--device-name goes with --items: it says which GPU will measure them")
+    if items is not None:
+        from flows.profile_elsewhere import write_items
+
+        found = write_items(warehouse, items, device_name or "cuda", mode, limit)
+        _say(found, as_json, f"{found['items']} subgraphs written to {items}; {found['left']} more have no profile")
+        return
+    if receive is not None:
+        from flows.profile_elsewhere import receive as take
+
+        found = take(warehouse, receive)
+        line = f"{found['received']} profiles published; {found['held']} were there already"
+        _say(found, as_json, line + (f"; {found['unknown']} of unknown subgraphs" if found["unknown"] else ""))
+        return
     from flows.profile import Request
     from flows.profile import profile as run
 
@@ -54,12 +83,16 @@ def profile(
         minutes=minutes,
         scheduler=scheduler,
     )
-    found = run(request, _started)
+    done = run(request, _started)
     if as_json:
-        json.dump(found.summary(), sys.stdout)
+        json.dump(done.summary(), sys.stdout)
         print()
         return
-    _close(found)
+    _close(done)
+
+
+def _say(found: dict[str, Any], as_json: bool, line: str) -> None:
+    print(json.dumps(found) if as_json else line)
 
 
 def _default_device() -> str:

@@ -141,6 +141,8 @@ ANSWERS = {
     "symbolic_operators": symbolic, "widest_layer_norm": widest,
     # Nothing was profiled in the tiny warehouse; tests/curate/profile/test_sql.py asks one that was.
     "host_or_device": unprofiled, "inductor_wrong": unprofiled,
+    # Nor are there subgraphs; tests/curate/passbench/test_questions.py asks a world that has them.
+    "headroom": unprofiled, "slower_under_inductor": unprofiled, "slowest_on_device": unprofiled,
 }  # fmt: skip
 
 
@@ -198,6 +200,15 @@ def test_the_docs_page_is_made_from_a_warehouse_by_one_command(tmp_path: Path) -
     text = target.read_text()
     assert "6 unique graphs" in text and "| torch.Tensor.relu\\_ | 1 | 1.0 | 1 |" in text
     assert "\n../../etc" not in text, "a name with a newline must stay inside its cell"
+
+
+def test_single_answers_are_printed_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny.publish(tmp_path / "lake")
+    assert ready.main(["effects", "dtype_mix", "--warehouse", str(tmp_path / "lake")]) == 0
+    text = capsys.readouterr().out
+    assert "| torch.Tensor.relu\\_ | 1 | 1.0 | 1 |" in text and "bfloat16" in text and "SELECT" not in text
+    assert ready.main(["effekts", "--warehouse", str(tmp_path / "lake")]) == 2
+    assert "did you mean 'effects'" in capsys.readouterr().err
 
 
 def test_the_command_says_in_one_line_that_there_is_no_warehouse(
